@@ -1,0 +1,49 @@
+#include "io/defence.h"
+
+#include <array>
+
+#include "io/check.h"
+
+namespace io {
+
+namespace {
+
+struct Row {
+  Defence which;
+  std::string_view name;
+  std::string_view summary;
+};
+
+constexpr std::array<Row, kDefenceCount> kRows{{
+    {Defence::vote_not_durable, "vote-not-durable", "a vote is sent before it is synced"},
+    {Defence::commit_older_term, "commit-older-term", "an entry of an older term is committed by counting replicas"},
+    {Defence::ack_before_sync, "ack-before-sync", "an append is acknowledged before it is synced"},
+    {Defence::apply_before_durable, "apply-before-durable", "an entry is applied before it is durable in this node's log"},
+    {Defence::stale_append_truncates, "stale-append-truncates", "an old append cuts a suffix that matches"},
+    {Defence::same_term_stepdown_clears_vote, "same-term-stepdown-clears-vote",
+     "stepping down within a term forgets the vote"},
+    {Defence::late_prevote_counts, "late-prevote-counts", "a late pre-vote grant counts as a vote"},
+    {Defence::index_apart_from_effects, "index-apart-from-effects",
+     "the applied index is written in another batch than the effects"},
+}};
+
+}  // namespace
+
+std::string_view defect_name(Defence which) {
+  const Row& row = kRows.at(static_cast<size_t>(which));
+  NARAD_CHECK(row.which == which, "the table of defences is in the order of the enumeration");
+  return row.name;
+}
+
+std::string_view defect_summary(Defence which) { return kRows.at(static_cast<size_t>(which)).summary; }
+
+std::optional<Defence> defect_by_name(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (row.name == name) {
+      return row.which;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace io

@@ -1,0 +1,37 @@
+// The defences that a defect switches off, by name (simulation.md, Defects).
+//
+// Production code asks `if (defence(Defence::vote_not_durable))` where a rule protects it, and keeps the rule when the answer
+// is true. In `narad` the answer is always true (io/real/switches.cpp); in the simulator the world's switchboard answers
+// (io/sim/switches.cpp), so that a run with a defect switched on shows what the rule is for. The enumerator carries the name
+// of the DEFECT that its absence makes.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace io {
+
+enum class Defence {
+  vote_not_durable,
+  commit_older_term,
+  ack_before_sync,
+  apply_before_durable,
+  stale_append_truncates,
+  same_term_stepdown_clears_vote,
+  late_prevote_counts,
+  index_apart_from_effects,
+};
+
+inline constexpr int kDefenceCount = static_cast<int>(Defence::index_apart_from_effects) + 1;
+
+// True: the rule is in force.
+bool defence(Defence which);
+
+// "vote-not-durable" and back; nullopt for a name that is none.
+std::string_view defect_name(Defence which);
+std::optional<Defence> defect_by_name(std::string_view name);
+// One line that says what the defect switches off.
+std::string_view defect_summary(Defence which);
+
+}  // namespace io
