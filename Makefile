@@ -1,0 +1,44 @@
+# Two commands on a fresh Debian 12: `make serve` and `make test`. The rest is for those who work on the tree.
+
+.PHONY: help deps build serve test soak sanitize bench clean
+
+help:
+	@echo "make serve     run one node on the loopback address with its data under ./data"
+	@echo "make test      build and run every test and a short chaos sweep"
+	@echo "make build     the release build: build/release/narad and build/release/narad-chaos"
+	@echo "make soak      the long runs: 200 kill -9s of real processes, a sweep of 2000 seeds"
+	@echo "make sanitize  the tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer"
+	@echo "make bench     the benchmarks, one JSON line a figure"
+	@echo "make clean     remove build/"
+
+deps:
+	@scripts/deps.sh
+
+build: deps
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+
+serve: build
+	@exec build/release/narad serve --data-dir ./data
+
+test: build
+	@scripts/test.sh release
+
+soak: build
+	NARAD_KILLS=200 build/release/narad_integration --gtest_filter='*Kill*'
+	build/release/narad-chaos sweep --seeds 1..2000 --jobs $$(nproc)
+
+sanitize: deps
+	@for preset in asan tsan; do \
+	  cmake --preset $$preset --log-level=WARNING && cmake --build --preset $$preset && \
+	  echo "$$preset:" && scripts/test.sh $$preset || exit 1; \
+	done
+
+bench:
+	@scripts/deps.sh --bench
+	@$(MAKE) --no-print-directory build
+	build/release/bench/sim
+	build/release/bench/commit
+
+clean:
+	rm -rf build
