@@ -1,0 +1,351 @@
+// The consensus protocol as a pure state machine: Raft with pre-vote, check-quorum, stickiness, pipelined replication,
+// a leader that writes its disk in parallel with its followers, and store identities.
+//
+// Core does no IO, reads no clock, waits for nothing and calls nobody. Whoever drives it (raft/server in a node, a test's
+// hand) tells it what happened and when, and then takes from ready() what must be done:
+//
+//     core.tick(now) | core.step(message, now) | core.propose(...) | core.read_index(...)
+//     while (core.has_ready()) { core.ready(out); act on out; }
+//     ... later, when the disk or the state machine is done:
+//     core.hard_state_persisted(...) | core.persisted(...) | core.applied(...)
+//
+// The driver's duties, on which safety rests:
+//  1. What ready() hands out for the disk is written in the order of the Readys; within one Ready the hard state first,
+//     then the entries (cutting the stored log at entries.front().index where it reaches that far). Several Readys may
+//     share one sync.
+//  2. `messages_after_persist` leave only when everything that this Ready and those before it handed out for the disk is
+//     durable AND has been reported by hard_state_persisted() and persisted(). `messages` may leave at once. Any message
+//     may be dropped; to keep their order to one server helps speed, not safety.
+//  3. hard_state_persisted() and persisted() are called only for what a crash cannot take back any more.
+//  4. `committed` is applied in order, each entry once; what a Ready hands out for apply is already durable here.
+//
+// After a restart a new Core is made from what the disk holds (InitialState). Everything else is learned again.
+//
+// Proposals carry no waiter: propose() returns the term and the index of the first entry, and the driver matches entries
+// that come out as committed by *both*. An entry of another term at a waiter's index, or a cut below it, means that the
+// waiter's own entry was not committed under that index: its fate is known only then (it will not commit), while a mere
+// loss of leadership leaves it unknown.
+//
+// Sources: Ongaro's dissertation (chapters 3, 4, 6, 9, 10.2.1: parallel disk write), design/architecture.md "raft".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/random.h"
+#include "io/time.h"
+#include "raft/configuration.h"
+#include "raft/log_view.h"
+#include "raft/progress.h"
+#include "raft/quorum.h"
+#include "raft/types.h"
+
+namespace raft {
+
+struct Settings {
+  io::Duration heartbeat_interval = std::chrono::milliseconds(50);
+  // A follower that hears no leader campaigns after a time drawn from [min, max]. min is also how long it refuses votes
+  // after hearing a leader, max how long a leader goes on without contact to a quorum.
+  io::Duration election_timeout_min = std::chrono::milliseconds(400);
+  io::Duration election_timeout_max = std::chrono::milliseconds(700);
+  // Requests with entries that may be unanswered at one server.
+  FlightLimits flight;
+  // One append request: as many entries as fit, at least one.
+  std::uint64_t append_bytes_max = 256u << 10;
+  std::uint32_t append_entries_max = 4096;
+  // A single payload above this is refused by propose().
+  std::uint64_t payload_bytes_max = 8u << 20;
+  // propose() refuses while the entries above the leader's own applied index cost this much or more.
+  std::uint64_t unapplied_bytes_max = 64u << 20;
+  // Committed entries handed out and not yet reported applied: no more are handed out past this.
+  std::uint64_t applying_bytes_max = 4u << 20;
+  // Reads waiting for their round: more are refused.
+  std::uint32_t pending_reads_max = 65536;
+};
+
+// Who this server is. Nothing of it changes while the Core lives.
+struct Identity {
+  ServerId id;
+  StoreId store;              // of its data directory; known
+  std::uint64_t session = 0;  // random, not 0, drawn at each start
+  ClusterId new_cluster;      // random; becomes the cluster's id if this server is the first leader ever
+};
+
+// What the disk holds at start. The log's base is (0, 0) unless a snapshot covers a prefix.
+struct InitialState {
+  HardState hard_state;
+  Index base_index = 0;
+  Term base_term = 0;
+  Index base_configuration_index = 0;  // where base_configuration came from; 0: bootstrap
+  Configuration base_configuration;    // in force at the base; empty: this server belongs to no cluster yet
+  std::vector<Entry> entries;          // base_index + 1 onwards, all durable
+  Index applied = 0;                   // the state machine's own index, at least base_index, at most the log's end
+};
+
+enum class Refusal : std::uint8_t {
+  none = 0,
+  not_leader,        // ask `leader` (empty: none known)
+  too_much_backlog,  // the state machine lags: try later
+  payload_too_large,
+  too_many_reads,
+};
+
+const char* to_string(Refusal refusal);
+
+struct ProposeResult {
+  Refusal refusal = Refusal::none;
+  Term term = 0;    // accepted: of the new entries
+  Index first = 0;  // accepted: index of the first payload; the others follow
+  ServerId leader;  // not_leader: the leader this server follows, if any
+};
+
+struct ReadRefusal {
+  Refusal refusal = Refusal::none;
+  ServerId leader;
+};
+
+// The answer to read_index().
+struct ReadResult {
+  std::uint64_t context = 0;
+  bool confirmed = false;  // false: leadership was lost first; nothing is known
+  Index index = 0;         // confirmed: a state machine that has applied this far sees every write acknowledged before
+};
+
+// A change of role, term or followed leader, for log lines and metrics.
+struct RoleChange {
+  Role role = Role::follower;
+  Term term = 0;
+  ServerId leader;     // empty: unknown
+  const char* reason;  // static text
+};
+
+// What must be done now. Reuse one object: its buffers keep their capacity.
+struct Ready {
+  // --- for the disk, in this order ---
+  std::optional<HardState> hard_state;  // replaces the stored one; report by hard_state_persisted()
+  // Consecutive. The stored log is cut at entries.front().index first if it reaches that far (replaces_suffix says that
+  // it does). Report by persisted(append_term, entries.back().index).
+  std::vector<Entry> entries;
+  bool replaces_suffix = false;
+  Term append_term = 0;  // the leader term under which `entries` were taken into the log
+
+  // --- messages ---
+  std::vector<Message> messages;                // may leave now
+  std::vector<Message> messages_after_persist;  // see duty 2 above
+
+  // --- for the state machine ---
+  // Committed and durable in this server's own log, each handed out once, consecutive. Entries of every type: the
+  // driver counts all of them as applied and passes only commands on.
+  std::vector<Entry> committed;
+
+  std::vector<ReadResult> reads;
+  std::vector<RoleChange> role_changes;
+
+  void clear();
+  bool is_empty() const;
+};
+
+// Figures for operators and tests about one other server, as its leader sees it.
+struct ServerProgress {
+  ServerId id;
+  bool is_voter = false;
+  bool counts = false;  // its answers count for commit: voter, and its store is the recorded one
+  Index match = 0;
+  Index next = 0;
+  Progress::State state = Progress::State::probe;
+  io::Instant last_contact{};
+};
+
+class Core {
+ public:
+  // Checks that `initial` is consistent (term at least the last entry's, entries consecutive, applied within the log).
+  // A server without a voting right, or without a configuration, never campaigns; it follows whoever leads.
+  // `random` is this core's own stream; only election timeouts are drawn from it.
+  Core(Identity identity, Settings settings, InitialState initial, io::RandomStream random, io::Instant now);
+
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // --- inputs; `now` never goes back ---
+
+  // Acts on deadlines that have passed. Calling it early or often is harmless.
+  void tick(io::Instant now);
+  // When tick() is due; io::kNever if nothing is pending. Changes with every input.
+  io::Instant next_deadline() const;
+
+  // A message from another server. Messages that are not for this server, of another cluster, malformed or outdated are
+  // dropped. The message's entries are moved into the log.
+  void step(Message&& message, io::Instant now);
+
+  // Appends one command entry for each payload to the leader's log: all of them or none. An empty span is accepted and
+  // does nothing. Replication begins with the next ready().
+  ProposeResult propose(std::span<const Payload> payloads);
+
+  // Asks for the index at which a read sees every write acknowledged before this call. Answered by a ReadResult with
+  // `context` (the caller's own number) once a quorum has answered a round begun after this call and an entry of the
+  // leader's term has committed. The caller then waits until it has applied that index. Not answered while no quorum
+  // answers: the caller bounds its own wait. Refused on any but the leader.
+  ReadRefusal read_index(std::uint64_t context);
+
+  // The hard state that a Ready handed out is durable.
+  void hard_state_persisted(const HardState& hard_state);
+  // The log is durable up to `index`, as handed out under leader term `append_term`. Ignored when the log has changed
+  // since then (a Ready with the change follows or is on its way).
+  void persisted(Term append_term, Index index);
+  // The state machine has applied everything up to `index` (handed out before).
+  void applied(Index index);
+
+  // --- output ---
+
+  bool has_ready() const;
+  // Clears `out` and fills it. Each item is handed out once.
+  void ready(Ready& out);
+  Ready ready();
+
+  // --- observers ---
+
+  const ServerId& id() const { return identity_.id; }
+  const StoreId& store() const { return identity_.store; }
+  Role role() const { return role_; }
+  Term term() const { return hard_state_.term; }
+  const ServerId& vote() const { return hard_state_.vote; }
+  const HardState& hard_state() const { return hard_state_; }
+  // The newest hard state reported durable.
+  const HardState& durable_hard_state() const { return durable_hard_state_; }
+  const ServerId& leader() const { return leader_; }  // empty: none known in this term
+  Index commit_index() const { return commit_; }
+  Index applied_index() const { return applied_; }
+  Index last_index() const { return log_.last_index(); }
+  // This server's log is durable up to here.
+  Index durable_index() const { return durable_; }
+  const LogView& log() const { return log_; }
+  const Configuration& configuration() const { return configurations_.current(); }
+  const ConfigurationLog& configurations() const { return configurations_; }
+  // Whether an entry of this leader's own term has committed, which reads and configuration changes wait for.
+  bool has_committed_in_term() const;
+  std::uint64_t unapplied_bytes() const { return unapplied_bytes_; }
+
+  // When this server sent the newest message that the current leader has answered; nothing if it has none in this term.
+  // On the leader: the time by which a quorum (itself included) had been sent something it answered.
+  std::optional<io::Instant> leader_contact() const;
+
+  // On the leader: one item for each other server of the configuration, in id order. Elsewhere empty.
+  std::vector<ServerProgress> progress() const;
+  const Progress* find_progress(const ServerId& id) const;
+  // On a candidate or pre-candidate.
+  const Ballot& ballot() const { return ballot_; }
+
+ private:
+  // core.cpp: construction, inputs, hand-out
+  void observe_time(io::Instant now);
+  std::int64_t now_ns() const { return io::to_ns(now_); }
+  Message make(MessageType type, const ServerId& to) const;
+  void send(Message&& message);
+  void note_role(const char* reason);
+  void append_to_log(Entry entry);
+  void hand_out_entries(Ready& out);
+  void hand_out_committed(Ready& out);
+  Index apply_limit() const;
+
+  // core_election.cpp
+  bool can_campaign() const;
+  void draw_election_deadline();
+  void become_follower(Term term, const ServerId& leader, const char* reason);
+  void start_pre_vote();
+  void start_election();
+  void request_votes(ElectionKind kind);
+  void become_leader();
+  void decide_ballot();
+  bool hears_leader() const;
+  void on_vote_request(const Message& message);
+  void on_vote_reply(const Message& message);
+  bool adopt_term(const Message& message);
+
+  // core_follower.cpp
+  void on_append_request(Message&& message);
+  bool take_entries(Message& message);
+  void reply_append(const ServerId& to, const Message* request, bool rejected);
+
+  // core_leader.cpp
+  void append_first_entry();
+  void record_store(const ServerId& id, const StoreId& store);
+  void on_append_reply(const Message& message);
+  void begin_round();
+  void heartbeat();
+  void check_quorum();
+  void send_appends();
+  bool send_append(const ServerId& id, Progress& progress, bool with_entries);
+  void advance_commit();
+  void answer_reads();
+  void fail_reads();
+  bool counts(const ServerId& id, const Progress& progress) const;
+  std::int64_t quorum_contact_ns() const;
+  void commit_to(Index index);
+
+  struct PendingRead {
+    std::uint64_t context = 0;
+    std::uint64_t round = 0;  // 0: waits for the next round
+    Index index = 0;
+  };
+
+  const Identity identity_;
+  const Settings settings_;
+  io::RandomStream random_;
+  io::Instant now_;
+
+  // hard state
+  HardState hard_state_;
+  HardState durable_hard_state_;
+  HardState handed_hard_state_;
+
+  // log
+  LogView log_;
+  ConfigurationLog configurations_;
+  Term append_term_ = 0;   // leader term under which the log last changed
+  Index durable_ = 0;
+  Index handed_ = 0;       // handed out for the disk
+  Index handed_ever_ = 0;  // the stored log may reach this far (since the last cut handed out)
+  Index commit_ = 0;
+  Index applying_ = 0;     // handed out for apply
+  Index applied_ = 0;
+  std::uint64_t unapplied_bytes_ = 0;
+  std::uint64_t applying_bytes_ = 0;
+
+  // role
+  Role role_ = Role::follower;
+  ServerId leader_;
+  io::Instant election_deadline_;
+  io::Instant heartbeat_deadline_;
+  io::Instant leader_heard_;  // valid when leader_ is known or was in this term
+  bool has_heard_leader_ = false;
+  Ballot ballot_;
+
+  // following
+  Index proven_ = 0;          // our log matches the current leader's up to here
+  bool ack_owed_ = false;     // entries were taken that the leader has had no answer for
+  std::uint64_t leader_round_ = 0;
+  std::int64_t leader_echo_ns_ = 0;      // the leader's clock in its last request
+  std::uint64_t leader_session_ = 0;
+  std::int64_t leader_contact_ns_ = 0;   // our clock, echoed by the leader; 0: never in this term
+
+  // leading
+  std::map<ServerId, Progress> progress_;
+  std::uint64_t round_ = 0;
+  Index term_start_ = 0;  // index of this leader's first entry
+  bool must_send_ = false;
+  std::vector<PendingRead> reads_;
+
+  // output that waits for ready()
+  std::vector<Message> messages_;
+  std::vector<Message> messages_after_persist_;
+  std::vector<ReadResult> read_results_;
+  std::vector<RoleChange> role_changes_;
+
+  std::vector<std::uint64_t> scratch_;  // for quorum_value, to spare an allocation each time
+};
+
+}  // namespace raft

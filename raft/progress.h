@@ -1,0 +1,82 @@
+// What a leader knows about one other server's log, and how much it may send there.
+//
+// Two states. *probe*: where the logs meet is not known; one request at a time, the next after an answer or a heartbeat.
+// *replicate*: the logs are known to meet; requests go out without waiting (pipelined), up to a window of messages and
+// bytes, and `next` runs ahead of `match`.
+//
+// match never goes back while the server keeps its volume, and next > match always. A new session of the server (it was
+// restarted) loses what was in flight; a new store (its volume was wiped) loses everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "raft/types.h"
+
+namespace raft {
+
+struct FlightLimits {
+  std::uint32_t messages_max = 256;
+  std::uint64_t bytes_max = 4u << 20;
+};
+
+class Progress {
+ public:
+  enum class State : std::uint8_t { probe, replicate };
+
+  Progress() = default;
+  // `next`: the first index to try; the leader's last index + 1 at the beginning of its term.
+  explicit Progress(Index next) : next_(next) {}
+
+  State state() const { return state_; }
+  Index match() const { return match_; }
+  Index next() const { return next_; }
+  std::uint64_t in_flight_bytes() const { return in_flight_bytes_; }
+  std::size_t in_flight_messages() const { return in_flight_.size(); }
+  bool is_probe_outstanding() const { return probe_outstanding_; }
+
+  // Whether a request with entries may go out now.
+  bool can_send_entries(const FlightLimits& limits) const;
+  // A request with entries next()..last was sent.
+  void sent_entries(Index last, std::uint64_t bytes);
+  // A request without entries was sent as a probe.
+  void sent_probe() { probe_outstanding_ = true; }
+  // A heartbeat is due: a lost probe may be tried again.
+  void allow_probe() { probe_outstanding_ = false; }
+
+  // An accepted request: `proven` is the last index that matches, `match` the last one that is durable there too.
+  // Returns whether match advanced.
+  bool accepted(Index proven, Index match);
+  // A refused request whose previous index was `refused`; `retry_at` is where the logs may meet. Returns false for a
+  // stray answer (one that contradicts what is proven, or answers a probe long since replaced), which changes nothing.
+  bool refused(Index refused, Index retry_at);
+  // The connection or the server's life began anew: what was in flight is lost, proven entries are not.
+  void restart_session();
+  // The server's volume is another one: nothing is proven.
+  void reset(Index next);
+
+  // --- kept for the leader, no rules here ---
+  StoreId store;                  // last heard
+  std::uint64_t session = 0;      // last heard; 0: none
+  std::int64_t echo_ns = 0;       // the server's own clock in its last message, to be returned to it
+  std::int64_t contact_ns = 0;    // the leader's clock when it sent what was last answered
+  std::uint64_t round_acked = 0;  // newest round proven by an answer
+  Index commit_sent = 0;          // commit index of the last request
+
+ private:
+  struct Flight {
+    Index last = 0;
+    std::uint64_t bytes = 0;
+  };
+  void to_probe();
+  void clear_flights();
+
+  State state_ = State::probe;
+  Index match_ = 0;
+  Index next_ = 1;
+  bool probe_outstanding_ = false;
+  std::deque<Flight> in_flight_;
+  std::uint64_t in_flight_bytes_ = 0;
+};
+
+}  // namespace raft
