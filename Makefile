@@ -27,6 +27,10 @@ test: build
 soak: build
 	NARAD_KILLS=200 build/release/narad_integration --gtest_filter='*Kill*'
 	build/release/narad-chaos sweep --seeds 1..2000 --jobs $$(nproc)
+	for preset in debug asan; do \
+	  cmake --preset $$preset --log-level=WARNING && cmake --build --preset $$preset --target narad-chaos || exit 1; \
+	done
+	scripts/determinism.sh $$(seq -s, 50 50 2000) release debug asan
 
 sanitize: deps
 	@for preset in asan tsan; do \

@@ -88,6 +88,7 @@ for kind in $kinds; do
 done
 if [[ $seeds != none ]]; then
   run_check sweep "${runner[@]}" "$build/narad-chaos" sweep --seeds "$seeds" --jobs "$(nproc)"
+  run_check determinism scripts/determinism.sh 1,2,3 "$preset"
 fi
 
 echo "$passed passed, $failed failed"
