@@ -225,6 +225,9 @@ class Core {
   const LogView& log() const { return log_; }
   const Configuration& configuration() const { return configurations_.current(); }
   const ConfigurationLog& configurations() const { return configurations_; }
+  // The cluster this server is known to belong to: fixed by a *committed* configuration. Zero before that. Handshakes
+  // and messages carry it; messages of another cluster are dropped.
+  const ClusterId& cluster() const { return cluster_; }
   // Whether an entry of this leader's own term has committed, which reads and configuration changes wait for.
   bool has_committed_in_term() const;
   std::uint64_t unapplied_bytes() const { return unapplied_bytes_; }
@@ -240,55 +243,66 @@ class Core {
   const Ballot& ballot() const { return ballot_; }
 
  private:
-  // core.cpp: construction, inputs, hand-out
+  // core.cpp: construction, inputs, what goes out
   void observe_time(io::Instant now);
   std::int64_t now_ns() const { return io::to_ns(now_); }
+  bool is_plausible(const Message& message) const;
   Message make(MessageType type, const ServerId& to) const;
   void send(Message&& message);
   void note_role(const char* reason);
-  void append_to_log(Entry entry);
-  void hand_out_entries(Ready& out);
-  void hand_out_committed(Ready& out);
+  void append_to_log(Entry&& entry);
+  void commit_to(Index index);
   Index apply_limit() const;
+  Index hand_out_limit() const;
+  void hand_out_for_disk(Ready& out);
+  void hand_out_for_apply(Ready& out);
 
   // core_election.cpp
   bool can_campaign() const;
+  bool hears_leader() const;
   void draw_election_deadline();
   void become_follower(Term term, const ServerId& leader, const char* reason);
   void start_pre_vote();
   void start_election();
-  void request_votes(ElectionKind kind);
-  void become_leader();
+  void request_votes(MessageType type);
+  void count_own_vote();
   void decide_ballot();
-  bool hears_leader() const;
+  void become_leader();
+  bool settle_term(const Message& message);
   void on_vote_request(const Message& message);
   void on_vote_reply(const Message& message);
-  bool adopt_term(const Message& message);
 
   // core_follower.cpp
   void on_append_request(Message&& message);
-  bool take_entries(Message& message);
-  void reply_append(const ServerId& to, const Message* request, bool rejected);
+  void follow(const Message& message);
+  bool are_entries_sound(const Message& message) const;
+  void take_entries(Message& message);
+  void cut_log(Index from);
+  void accept_append(const ServerId& to, Index proven);
+  void refuse_append(const Message& request);
+  Index acknowledged() const;
 
   // core_leader.cpp
+  void track_servers();
   void append_first_entry();
   void record_store(const ServerId& id, const StoreId& store);
   void on_append_reply(const Message& message);
+  void observe_session(const Message& message, Progress& progress);
   void begin_round();
   void heartbeat();
-  void check_quorum();
   void send_appends();
-  bool send_append(const ServerId& id, Progress& progress, bool with_entries);
+  void send_append(const ServerId& id, Progress& progress, bool with_entries);
   void advance_commit();
+  void begin_read_round();
   void answer_reads();
   void fail_reads();
-  bool counts(const ServerId& id, const Progress& progress) const;
+  template <class OfProgress>
+  std::uint64_t reached_by_quorum(std::uint64_t own, OfProgress of_progress) const;
   std::int64_t quorum_contact_ns() const;
-  void commit_to(Index index);
 
   struct PendingRead {
     std::uint64_t context = 0;
-    std::uint64_t round = 0;  // 0: waits for the next round
+    std::uint64_t round = 0;  // 0: its round has not begun
     Index index = 0;
   };
 
@@ -297,55 +311,55 @@ class Core {
   io::RandomStream random_;
   io::Instant now_;
 
-  // hard state
   HardState hard_state_;
-  HardState durable_hard_state_;
   HardState handed_hard_state_;
+  HardState durable_hard_state_;
+  bool is_hard_state_durable_ = true;
 
-  // log
+  // The log and how far each part of the server has come along it: applied <= applying <= min(commit, durable),
+  // durable <= handed <= last. stored_last is how far the stored log may reach, which a cut has to go back from.
   LogView log_;
   ConfigurationLog configurations_;
-  Term append_term_ = 0;   // leader term under which the log last changed
+  ClusterId cluster_;
+  Term append_term_ = 0;
   Index durable_ = 0;
-  Index handed_ = 0;       // handed out for the disk
-  Index handed_ever_ = 0;  // the stored log may reach this far (since the last cut handed out)
+  Index handed_ = 0;
+  Index stored_last_ = 0;
   Index commit_ = 0;
-  Index applying_ = 0;     // handed out for apply
+  Index applying_ = 0;
   Index applied_ = 0;
   std::uint64_t unapplied_bytes_ = 0;
   std::uint64_t applying_bytes_ = 0;
 
-  // role
   Role role_ = Role::follower;
   ServerId leader_;
   io::Instant election_deadline_;
-  io::Instant heartbeat_deadline_;
-  io::Instant leader_heard_;  // valid when leader_ is known or was in this term
-  bool has_heard_leader_ = false;
+  io::Instant leader_heard_;  // last valid request of leader_
   Ballot ballot_;
 
-  // following
-  Index proven_ = 0;          // our log matches the current leader's up to here
-  bool ack_owed_ = false;     // entries were taken that the leader has had no answer for
+  // Following. All of it belongs to the current term.
+  Index proven_ = 0;       // our log matches the leader's up to here
+  bool owes_ack_ = false;  // proven entries await durability, and then an answer
   std::uint64_t leader_round_ = 0;
-  std::int64_t leader_echo_ns_ = 0;      // the leader's clock in its last request
+  std::int64_t leader_sent_at_ns_ = 0;
   std::uint64_t leader_session_ = 0;
-  std::int64_t leader_contact_ns_ = 0;   // our clock, echoed by the leader; 0: never in this term
+  std::int64_t leader_contact_ns_ = 0;  // 0: none in this term
 
-  // leading
-  std::map<ServerId, Progress> progress_;
+  // Leading.
+  std::map<ServerId, Progress, std::less<>> progress_;
+  io::Instant heartbeat_deadline_;
   std::uint64_t round_ = 0;
-  Index term_start_ = 0;  // index of this leader's first entry
-  bool must_send_ = false;
-  std::vector<PendingRead> reads_;
+  Index term_start_ = 0;  // the leader's first entry
+  bool must_send_ = false;       // ready() has appends to make
+  bool must_broadcast_ = false;  // ... and every server gets one: a round has begun
+  std::vector<PendingRead> reads_;                // in order of arrival
+  mutable std::vector<std::uint64_t> reached_;  // scratch of reached_by_quorum()
 
-  // output that waits for ready()
+  // Output that waits for ready().
   std::vector<Message> messages_;
   std::vector<Message> messages_after_persist_;
   std::vector<ReadResult> read_results_;
   std::vector<RoleChange> role_changes_;
-
-  std::vector<std::uint64_t> scratch_;  // for quorum_value, to spare an allocation each time
 };
 
 }  // namespace raft

@@ -55,7 +55,12 @@ class Progress {
   // The server's volume is another one: nothing is proven.
   void reset(Index next);
 
+  // Whether this server's answers count for a quorum: it votes, and speaks through the volume on record.
+  bool counts() const { return is_voter && recorded.is_known() && recorded == store; }
+
   // --- kept for the leader, no rules here ---
+  bool is_voter = false;          // in the configuration in force
+  StoreId recorded;               // in the configuration in force
   StoreId store;                  // last heard
   std::uint64_t session = 0;      // last heard; 0: none
   std::int64_t echo_ns = 0;       // the server's own clock in its last message, to be returned to it
@@ -69,7 +74,6 @@ class Progress {
     std::uint64_t bytes = 0;
   };
   void to_probe();
-  void clear_flights();
 
   State state_ = State::probe;
   Index match_ = 0;

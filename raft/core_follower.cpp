@@ -1,0 +1,134 @@
+// Following: taking a leader's entries, cutting what conflicts, acknowledging what is durable.
+#include <algorithm>
+#include <utility>
+
+#include "io/check.h"
+#include "io/defence.h"
+#include "io/probe.h"
+#include "raft/core.h"
+
+namespace raft {
+
+void Core::on_append_request(Message&& message) {
+  NARAD_CHECK(message.term == hard_state_.term, "the term is settled first");
+  if (!are_entries_sound(message)) {
+    SOMETIMES("raft: malformed append dropped");
+    return;
+  }
+  follow(message);
+  // What lies at or below the base is covered by committed entries, which every leader has: it matches.
+  const bool is_below_base = message.log_index < log_.base_index();
+  if (is_below_base) SOMETIMES("raft: append begins below the log's base");
+  if (!is_below_base && !log_.matches(message.log_index, message.log_term)) {
+    refuse_append(message);
+    return;
+  }
+  const Index end = message.log_index + message.entries.size();
+  const bool is_heartbeat = message.entries.empty();
+  take_entries(message);
+  // Nothing beyond what this term's requests have proven is known to be the leader's, whatever else our log holds.
+  if (end >= log_.base_index()) proven_ = std::max(proven_, std::min(end, log_.last_index()));
+  commit_to(std::max(commit_, std::min(message.commit, proven_)));
+  if (is_heartbeat || acknowledged() >= proven_) {
+    accept_append(message.from, proven_);
+  } else {
+    owes_ack_ = true;  // answered by persisted()
+  }
+}
+
+void Core::follow(const Message& message) {
+  NARAD_CHECK(role_ != Role::leader, "a term has one leader");
+  NARAD_CHECK(leader_.empty() || leader_ == message.from, "a term has one leader");
+  if (role_ != Role::follower || leader_.empty()) {
+    become_follower(message.term, message.from, "heard the leader");
+  }
+  leader_heard_ = now_;
+  draw_election_deadline();
+  leader_round_ = std::max(leader_round_, message.round);
+  leader_sent_at_ns_ = std::max(leader_sent_at_ns_, message.sent_at_ns);
+  leader_session_ = message.session;
+  if (message.echo_session == identity_.session && message.echo_ns <= now_ns()) {
+    leader_contact_ns_ = std::max(leader_contact_ns_, message.echo_ns);
+  }
+}
+
+bool Core::are_entries_sound(const Message& message) const {
+  Index index = message.log_index;
+  Term term = message.log_term;
+  for (const Entry& entry : message.entries) {
+    if (entry.index != index + 1 || entry.term < term || entry.term > message.term) return false;
+    if (entry.type == EntryType::configuration && !decode_configuration(entry.bytes())) return false;
+    index = entry.index;
+    term = entry.term;
+  }
+  return true;
+}
+
+void Core::take_entries(Message& message) {
+  const Index end = message.log_index + message.entries.size();
+  std::size_t next = 0;
+  while (next < message.entries.size()) {
+    const Entry& entry = message.entries[next];
+    if (entry.index > log_.last_index()) break;
+    if (entry.index > log_.base_index() && !log_.matches(entry.index, entry.term)) {
+      cut_log(entry.index);
+      break;
+    }
+    ++next;
+  }
+  if (next < message.entries.size()) {
+    for (; next < message.entries.size(); ++next) append_to_log(std::move(message.entries[next]));
+    append_term_ = hard_state_.term;
+    return;
+  }
+  // Every entry was here already. A longer log than the request's is no conflict: the request may be an old one.
+  if (end < log_.last_index()) {
+    SOMETIMES("raft: append of entries already held, with more behind them");
+    if (!io::defence(io::Defence::stale_append_truncates) && end >= commit_ && end >= log_.base_index()) {
+      cut_log(end + 1);
+      proven_ = std::min(proven_, log_.last_index());
+    }
+  }
+}
+
+void Core::cut_log(Index from) {
+  NARAD_CHECK(from > commit_, "a committed entry is never cut");
+  SOMETIMES("raft: conflicting suffix cut");
+  for (Index index = from; index <= log_.last_index(); ++index) unapplied_bytes_ -= log_.at(index).cost_bytes();
+  log_.truncate(from);
+  if (configurations_.truncate(from)) SOMETIMES("raft: configuration undone by a cut");
+  durable_ = std::min(durable_, log_.last_index());
+  handed_ = std::min(handed_, log_.last_index());
+}
+
+Index Core::acknowledged() const {
+  return io::defence(io::Defence::ack_before_sync) ? std::min(durable_, proven_) : proven_;
+}
+
+void Core::accept_append(const ServerId& to, Index proven) {
+  Message reply = make(MessageType::append_reply, to);
+  reply.log_index = proven;
+  reply.match = std::min(acknowledged(), proven);
+  reply.round = leader_round_;
+  reply.echo_ns = leader_sent_at_ns_;
+  reply.echo_session = leader_session_;
+  owes_ack_ = reply.match < proven_;
+  send(std::move(reply));
+}
+
+void Core::refuse_append(const Message& request) {
+  Message reply = make(MessageType::append_reply, request.from);
+  reply.rejected = true;
+  reply.log_index = request.log_index;
+  if (request.term == hard_state_.term) {
+    SOMETIMES("raft: append refused, the logs do not meet there");
+    reply.hint_index = std::max(commit_, log_.find_possible_match(request.log_index, request.log_term));
+    reply.hint_term = log_.term(reply.hint_index).value();
+    reply.round = leader_round_;
+    reply.echo_ns = leader_sent_at_ns_;
+    reply.echo_session = leader_session_;
+  }
+  send(std::move(reply));
+}
+
+}  // namespace raft

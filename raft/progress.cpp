@@ -1,0 +1,79 @@
+#include "raft/progress.h"
+
+#include <algorithm>
+
+#include "io/check.h"
+
+namespace raft {
+
+bool Progress::can_send_entries(const FlightLimits& limits) const {
+  if (state_ == State::probe) return !probe_outstanding_;
+  return in_flight_.size() < limits.messages_max && in_flight_bytes_ < limits.bytes_max;
+}
+
+void Progress::sent_entries(Index last, std::uint64_t bytes) {
+  NARAD_CHECK(last >= next_, "entries are sent from next on");
+  if (state_ == State::probe) {
+    probe_outstanding_ = true;
+    return;
+  }
+  in_flight_.push_back(Flight{last, bytes});
+  in_flight_bytes_ += bytes;
+  next_ = last + 1;
+}
+
+bool Progress::accepted(Index proven, Index match) {
+  NARAD_CHECK(match <= proven, "what is durable at the server is proven too");
+  const bool advanced = match > match_;
+  match_ = std::max(match_, match);
+  while (!in_flight_.empty() && in_flight_.front().last <= match_) {
+    in_flight_bytes_ -= in_flight_.front().bytes;
+    in_flight_.pop_front();
+  }
+  if (state_ == State::probe) {
+    // The logs meet at `proven`, whichever probe this answers.
+    state_ = State::replicate;
+    probe_outstanding_ = false;
+    next_ = std::max(match_, proven) + 1;
+  } else {
+    next_ = std::max(next_, match_ + 1);
+  }
+  return advanced;
+}
+
+bool Progress::refused(Index refused, Index retry_at) {
+  if (state_ == State::replicate) {
+    // Something sent earlier got lost, or this is the late answer to an old probe. What is proven stays proven.
+    if (refused <= match_ || refused >= next_) return false;
+    to_probe();
+    next_ = std::max(match_, std::min(retry_at, refused - 1)) + 1;
+    return true;
+  }
+  if (refused != next_ - 1 || refused <= match_) return false;
+  next_ = std::max(match_, std::min(retry_at, refused - 1)) + 1;
+  probe_outstanding_ = false;
+  return true;
+}
+
+void Progress::restart_session() {
+  to_probe();
+  next_ = match_ + 1;
+}
+
+void Progress::reset(Index next) {
+  NARAD_CHECK(next > 0, "next is at least 1");
+  to_probe();
+  match_ = 0;
+  next_ = next;
+  round_acked = 0;
+  commit_sent = 0;
+}
+
+void Progress::to_probe() {
+  state_ = State::probe;
+  probe_outstanding_ = false;
+  in_flight_.clear();
+  in_flight_bytes_ = 0;
+}
+
+}  // namespace raft
