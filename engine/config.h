@@ -1,0 +1,120 @@
+// The node's settings: one table of keys (file key, environment name, flag, default, rule) and the values it fills.
+//
+// Precedence: default < JSON file < environment < flags. The file is strict: an unknown key at any level, a wrong type, a
+// number without a unit where a duration is due, or anything after the object refuses it. The whole configuration is validated
+// before anything is opened; every refusal names the setting and reads "config: config: ..." (the program puts "narad: " before).
+//
+// Nothing here reads the environment or a file: the program hands both in. Source: narad/config-cli-metrics.md 1 and 2.
+//
+// A departure: until authentication exists, both listeners default to 127.0.0.1, and an address that is not the loopback's is
+// refused unless `insecure` is set.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/log.h"
+#include "io/result.h"
+#include "io/time.h"
+
+namespace engine {
+
+// A member of the first configuration, as every node is given it.
+struct Peer {
+  std::string id;
+  std::string addr;  // host:port of its cluster listener
+
+  friend bool operator==(const Peer&, const Peer&) = default;
+};
+
+enum class LogFormat { json, text };
+
+struct Config {
+  struct Http {
+    std::string addr = "127.0.0.1:7942";
+    io::Duration read_timeout = std::chrono::seconds(10);   // a whole request, from its first byte
+    io::Duration write_timeout = std::chrono::seconds(30);  // a whole response
+    io::Duration idle_timeout = std::chrono::seconds(60);   // between requests of one connection
+    io::Duration shutdown_grace = std::chrono::seconds(10);
+    uint64_t max_header_bytes = 65536;
+    uint64_t max_connections = 4096;  // 0: no cap
+  } http;
+
+  struct Cluster {
+    std::string node_id;  // the program fills in the host name when nothing is set
+    std::string addr = "127.0.0.1:7943";
+    std::vector<Peer> peers;                                         // empty: a single node; else this node is among them
+    io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
+    io::Duration raft_election_timeout_min = std::chrono::milliseconds(400);
+    io::Duration raft_election_timeout_max = std::chrono::milliseconds(700);
+    io::Duration raft_disk_stall_timeout = std::chrono::seconds(2);
+  } cluster;
+
+  struct Storage {
+    std::string data_dir = "data";  // the program's business: the node sees it as Env::disk
+  } storage;
+
+  struct Topic {
+    int64_t default_partitions = 3;
+    int64_t max_partitions = 108;
+    int64_t default_retention_age_ms = 604'800'000;  // 0: for ever
+    int64_t default_visibility_timeout_ms = 30'000;
+    int64_t default_max_in_flight_per_partition = 1024;
+    int64_t default_max_acked_ahead_per_partition = 1024;
+  } topic;
+
+  struct Logging {
+    io::LogLevel level = io::LogLevel::info;
+    LogFormat format = LogFormat::json;
+  } log;
+
+  bool insecure = false;    // flag --insecure only
+  std::string io = "auto";  // flag --io only: auto, uring, epoll
+
+  // The address of this node's cluster listener as the others dial it: its entry in peers, else cluster.addr.
+  const std::string& advertised_cluster_addr() const;
+};
+
+// Where settings come from, least first.
+struct ConfigSources {
+  std::string file_name;                           // for error texts; empty: no file was given
+  std::string file_text;                           // the JSON text of the file
+  std::map<std::string, std::string> environment;  // every NARAD_* name that is set; others are ignored
+  std::map<std::string, std::string> flags;        // by key as below ("http.addr"), as typed
+};
+
+// The validated configuration, or `invalid` with a text that names the setting.
+io::Result<Config> load_config(const ConfigSources& sources);
+
+// The rules alone, for a Config made by hand (the simulator, tests). Ok, or `invalid`.
+io::Status validate(const Config& config);
+
+// One row of the table of settings.
+struct Setting {
+  std::string_view key;          // "http.addr": the path in the file and the name in error texts
+  std::string_view environment;  // "NARAD_HTTP_ADDR"; empty: none
+  std::string_view flag;         // "--addr"; empty: none
+  bool in_file;                  // whether the file may hold it
+  std::string_view help;         // one line
+};
+const std::vector<Setting>& settings();
+
+// "10s", "1m30s", "250ms", "1.5h": what a duration setting takes (units ns, us, ms, s, m, h). `invalid` otherwise, and for a
+// bare number other than 0.
+io::Result<io::Duration> parse_duration(std::string_view text);
+// The shortest such text: "1m30s", "250ms", "0s".
+std::string format_duration(io::Duration duration);
+
+// "host:port" with a port of 0..65535; the host may be empty or bracketed. Used for every address setting.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+io::Result<HostPort> parse_address(std::string_view text);
+// 127.0.0.0/8, ::1 or "localhost".
+bool is_loopback_host(std::string_view host);
+
+}  // namespace engine

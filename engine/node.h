@@ -1,0 +1,45 @@
+// One node's life, from boot to stop. narad's main and the simulator call the same function.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/config.h"
+#include "io/env.h"
+#include "io/fiber.h"
+
+namespace raft {
+class Observer;
+class Server;
+}  // namespace raft
+
+namespace engine {
+
+namespace metastore {
+class Fsm;
+}
+
+// A running node as its watchers see it. Valid from Hooks::started to Hooks::stopping.
+struct NodeView {
+  metastore::Fsm& fsm;
+  raft::Server& raft;
+  std::string http_address;     // as bound
+  std::string cluster_address;  // as bound
+};
+
+// What a world or a test may watch; all empty in production. Called on the node's loop; must not wait.
+struct Hooks {
+  raft::Observer* raft_observer = nullptr;
+  // Both listeners are open; the node may not be ready yet.
+  std::function<void(const NodeView&)> started;
+  // Before anything of the view goes away.
+  std::function<void()> stopping;
+};
+
+// Boots the node on `env` (its data directory is env.disk), serves until `stop` is set or the node cannot go on, and returns the
+// process's exit code: 0 after an orderly stop, 1 when it did not start or stopped by itself (the reason is logged at error
+// level, and returned in `*reason` when that is not null).
+// Called from the node's first fiber. Throws Cancelled.
+int run_node(io::Env& env, const Config& config, const Hooks& hooks, io::Event& stop, std::string* reason = nullptr);
+
+}  // namespace engine
