@@ -155,6 +155,14 @@ const Configuration& ConfigurationLog::at(Index index) const { return items_[pos
 
 Index ConfigurationLog::index_at(Index index) const { return items_[position(index)].index; }
 
+std::size_t ConfigurationLog::voter_changes_above(Index index) const {
+  std::size_t changes = 0;
+  for (std::size_t at = items_.size() - 1; at > 0 && items_[at].index > index; --at) {
+    if (!items_[at].configuration.same_voters(items_[at - 1].configuration)) ++changes;
+  }
+  return changes;
+}
+
 void ConfigurationLog::append(Index index, Configuration configuration) {
   NARAD_CHECK(index > current_index(), "configurations are appended in log order");
   items_.push_back(Item{index, std::move(configuration)});

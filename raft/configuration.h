@@ -81,6 +81,9 @@ class ConfigurationLog {
   // Makes at(index) the base; later ones stay.
   void compact(Index index);
 
+  // How many configurations above `index` change the voters of the one before: at most one may, above the commit index.
+  std::size_t voter_changes_above(Index index) const;
+
   // Configurations kept, the base included: bounded by the configuration entries above the base.
   std::size_t size() const { return items_.size(); }
 

@@ -210,6 +210,7 @@ class Core {
 
   const ServerId& id() const { return identity_.id; }
   const StoreId& store() const { return identity_.store; }
+  std::uint64_t session() const { return identity_.session; }
   Role role() const { return role_; }
   Term term() const { return hard_state_.term; }
   const ServerId& vote() const { return hard_state_.vote; }
@@ -238,7 +239,8 @@ class Core {
 
   // On the leader: one item for each other server of the configuration, in id order. Elsewhere empty.
   std::vector<ServerProgress> progress() const;
-  const Progress* find_progress(const ServerId& id) const;
+  const Progress* find_progress(const ServerId& id) const;  // null: not followed
+  const std::map<ServerId, Progress, std::less<>>& tracked() const { return progress_; }
   // On a candidate or pre-candidate.
   const Ballot& ballot() const { return ballot_; }
 
