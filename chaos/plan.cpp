@@ -1,0 +1,56 @@
+#include "chaos/plan.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace chaos {
+
+std::string_view kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::kill: return "kill";
+    case Kind::power_loss: return "power_loss";
+    case Kind::stop: return "stop";
+    case Kind::freeze: return "freeze";
+    case Kind::slow: return "slow";
+    case Kind::kill_at: return "kill_at";
+    case Kind::rolling: return "rolling";
+    case Kind::cut: return "cut";
+    case Kind::partition: return "partition";
+    case Kind::heal: return "heal";
+    case Kind::loss: return "loss";
+    case Kind::tail: return "tail";
+    case Kind::disk_full: return "disk_full";
+    case Kind::disk_error: return "disk_error";
+    case Kind::disk_stall: return "disk_stall";
+    case Kind::disk_slow: return "disk_slow";
+    case Kind::wall_jump: return "wall_jump";
+    case Kind::drift: return "drift";
+  }
+  return "";
+}
+
+std::string_view trigger_name(Trigger trigger) {
+  switch (trigger) {
+    case Trigger::now: return "now";
+    case Trigger::elected: return "elected";
+    case Trigger::campaign: return "campaign";
+    case Trigger::vote: return "vote";
+    case Trigger::append: return "append";
+  }
+  return "";
+}
+
+void normalise(Plan& plan) {
+  std::sort(plan.decisions.begin(), plan.decisions.end(),
+            [](const Decision& a, const Decision& b) { return std::tie(a.at, a.id) < std::tie(b.at, b.id); });
+}
+
+uint32_t next_id(const Plan& plan) {
+  uint32_t highest = 0;
+  for (const Decision& decision : plan.decisions) {
+    highest = std::max(highest, decision.id);
+  }
+  return highest + 1;
+}
+
+}  // namespace chaos

@@ -1,0 +1,139 @@
+// A plan: everything that a run adds to the source and the seed. Which cluster, which settings, which load, which faults at
+// which moments, which defects are switched on. A plan is drawn from a seed (plan_draw.h) or read from a text file
+// (plan_text.h); both replay alike, and every failing run stores its plan.
+//
+// Each decision is one line with an id that never changes while the plan is edited or cut down, and draws of its own (keyed by
+// seed and id): removing one decision leaves what the others do as it was.
+//
+// This header is pure data; chaos/driver.* carries a plan out.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/defence.h"
+#include "io/time.h"
+
+namespace chaos {
+
+// What a decision does. The word in a plan file is kind_name().
+enum class Kind {
+  kill,        // node, down: the process ends, what it wrote stays; started again after `down`
+  power_loss,  // node, down: what was not durable is lost
+  stop,        // node, down: a graceful stop
+  freeze,      // node, for: the process does not run, its clocks do
+  slow,        // node, for, percent: everything it computes costs that much
+  kill_at,     // node, nth, how, down: ends at its nth operation that changes the disk from now on
+  rolling,     // down, gap: every node once, one after another, gracefully
+  cut,         // node, peers, way, for: no bytes between `node` and `peers` (one way: from node to peers)
+  partition,   // shape, for: half, ring, isolate (the leader), bridge
+  heal,        // every cut ends
+  loss,        // ppm, for: message loss in the whole network
+  tail,        // ppm, delay, for: that share of messages takes up to `delay`
+  disk_full,   // node, bytes, for: that much room is left
+  disk_error,  // node, op, nth: the nth such operation from now on fails once; after a sync the pages are clean
+  disk_stall,  // node, for: operations hang
+  disk_slow,   // node, ppm, for: that share of operations takes long
+  wall_jump,   // node, by: the calendar clock moves
+  drift,       // node, rate, for: both clocks run that many ppm fast (negative: slow)
+};
+
+std::string_view kind_name(Kind kind);
+
+// Who a decision is about: a node number from 0, or a role found out at the moment the decision is carried out.
+inline constexpr int kLeader = -1;    // the leader of the highest term; nobody leads: the node with the most votes sought
+inline constexpr int kFollower = -2;  // drawn among the others
+inline constexpr int kAnyNode = -3;   // drawn among all
+inline constexpr int kVoter = -4;     // only with `on=vote`: whoever voted
+inline constexpr int kAll = -5;       // every node at once
+
+// When an armed decision strikes, from `at` on. `now` strikes at `at` itself.
+enum class Trigger { now, elected, campaign, vote, append };
+
+std::string_view trigger_name(Trigger trigger);
+
+struct Decision {
+  uint32_t id = 0;       // unique in the plan, > 0
+  io::Duration at{0};    // from the start of the run
+  Kind kind = Kind::kill;
+  Trigger on = Trigger::now;
+  io::Duration wait{0};  // between the trigger and the strike
+  std::vector<int> node;
+  std::vector<int> peers;
+  io::Duration down{0};
+  io::Duration span{0};  // "for" in the text
+  io::Duration gap{0};
+  io::Duration delay{0};
+  io::Duration by{0};
+  int64_t rate = 0;
+  uint64_t ppm = 0;
+  uint64_t percent = 100;
+  uint64_t bytes = 0;
+  uint64_t nth = 1;
+  std::string way;    // one, both
+  std::string shape;  // half, ring, isolate, bridge
+  std::string op;     // read, write, sync
+  std::string how;    // kill, power_loss
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+// How the run is set up. Each is one line of the file; plan_text.cpp has the names, ranges and meanings.
+struct Setup {
+  uint64_t nodes = 3;
+  uint64_t clients = 4;
+  // phases
+  io::Duration safety = std::chrono::seconds(60);    // faults and load
+  io::Duration healing = std::chrono::seconds(40);   // at most, after the heal: every duty has its own bound within it
+  // raft
+  io::Duration heartbeat = std::chrono::milliseconds(50);
+  io::Duration election_min = std::chrono::milliseconds(400);
+  io::Duration election_max = std::chrono::milliseconds(700);
+  uint64_t append_entries_max = 4096;  // in one request
+  uint64_t segment_bytes = 0;          // of the raft log; 0: the node's default
+  // network, one way
+  io::Duration net_low = std::chrono::microseconds(60);
+  io::Duration net_high = std::chrono::microseconds(250);
+  uint64_t loss_ppm = 0;
+  uint64_t tail_ppm = 0;
+  io::Duration tail_max = std::chrono::milliseconds(100);
+  // disk
+  io::Duration sync_low = std::chrono::microseconds(100);
+  io::Duration sync_high = std::chrono::microseconds(400);
+  uint64_t sync_tail_ppm = 10'000;
+  io::Duration sync_tail = std::chrono::milliseconds(12);
+  uint64_t scattered_ppm = 0;  // 1,000,000: sectors of unsynced log writes survive a power loss in any order
+  uint64_t bit_flip_ppm = 0;   // of a surviving unsynced sector
+  // load
+  uint64_t ops_per_minute = 600;
+  uint64_t create = 30;  // weights
+  uint64_t patch = 25;
+  uint64_t remove = 15;
+  uint64_t read = 40;
+  uint64_t list = 5;
+  uint64_t race = 5;     // several clients create one name at one moment on different nodes
+  uint64_t names = 20;   // the names that the load works on
+  io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this
+
+  friend bool operator==(const Setup&, const Setup&) = default;
+};
+
+struct Plan {
+  uint64_t seed = 0;
+  uint64_t salt = 0;  // another schedule for the same plan
+  Setup setup;
+  std::set<io::Defence> defects;
+  std::vector<Decision> decisions;  // ordered by (at, id)
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Orders the decisions. Call after filling them by hand.
+void normalise(Plan& plan);
+// The next unused id.
+uint32_t next_id(const Plan& plan);
+
+}  // namespace chaos

@@ -1,0 +1,301 @@
+#include "chaos/plan_draw.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "io/check.h"
+#include "io/random.h"
+
+namespace chaos {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Drawer {
+ public:
+  explicit Drawer(uint64_t seed) : random_(io::mix(seed, io::stable_hash("plan"))) { plan_.seed = seed; }
+
+  Plan draw() {
+    draw_cluster();
+    draw_timing();
+    draw_storage();
+    draw_load();
+    draw_faults();
+    normalise(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  using Stream = io::RandomStream;
+
+  // A stream of its own for each subject, so that a change of one leaves the others' draws as they are.
+  Stream stream(std::string_view subject) { return random_.stream(subject, 0); }
+
+  template <typename T>
+  static T pick(Stream& draws, const std::vector<std::pair<uint32_t, T>>& table) {
+    uint64_t sum = 0;
+    for (const auto& row : table) {
+      sum += row.first;
+    }
+    uint64_t at = draws.below(sum);
+    for (const auto& row : table) {
+      if (at < row.first) {
+        return row.second;
+      }
+      at -= row.first;
+    }
+    NARAD_CHECK(false, "a draw beyond its table");
+  }
+
+  static io::Duration between(Stream& draws, io::Duration low, io::Duration high) {
+    // Whole microseconds read well in a plan file.
+    return std::chrono::floor<std::chrono::microseconds>(draws.between(low, high));
+  }
+  static io::Duration between_ms(Stream& draws, int64_t low, int64_t high) {
+    return std::chrono::milliseconds(draws.between(low, high));
+  }
+
+  void draw_cluster() {
+    Stream draws = stream("cluster");
+    plan_.setup.nodes = pick<uint64_t>(draws, {{5, 1}, {7, 2}, {50, 3}, {5, 4}, {33, 5}});
+    plan_.setup.safety = between_ms(draws, 60'000, 100'000);
+    plan_.setup.healing = 60s;
+  }
+
+  void draw_timing() {
+    Stream draws = stream("timing");
+    Setup& setup = plan_.setup;
+    if (draws.below(2) == 0) {
+      setup.election_min = std::chrono::milliseconds(pick<int64_t>(draws, {{3, 150}, {2, 250}, {1, 400}, {1, 1000}}));
+      setup.election_max = setup.election_min + std::chrono::milliseconds(pick<int64_t>(draws, {{2, 30}, {2, 100}, {2, 300}}));
+      setup.heartbeat = std::chrono::milliseconds(pick<int64_t>(draws, {{1, 25}, {2, 50}}));
+    }
+    setup.append_entries_max = pick<uint64_t>(draws, {{6, 4096}, {5, 1}, {1, 3}});
+    const auto net = pick<std::pair<io::Duration, io::Duration>>(
+        draws, {{5, {60us, 250us}}, {2, {200us, 2ms}}, {3, {1ms, 15ms}}, {2, {5ms, 40ms}}});
+    setup.net_low = net.first;
+    setup.net_high = net.second;
+    setup.loss_ppm = pick<uint64_t>(draws, {{4, 0}, {3, 1'000}, {2, 10'000}, {1, 40'000}});
+    setup.tail_ppm = pick<uint64_t>(draws, {{4, 0}, {3, 2'000}, {2, 20'000}});
+    setup.tail_max = pick<io::Duration>(draws, {{3, 50ms}, {2, 300ms}, {1, 2s}});
+  }
+
+  void draw_storage() {
+    Stream draws = stream("storage");
+    Setup& setup = plan_.setup;
+    const auto sync = pick<std::pair<io::Duration, io::Duration>>(
+        draws, {{5, {100us, 400us}}, {3, {1ms, 8ms}}, {4, {10ms, 80ms}}});
+    setup.sync_low = sync.first;
+    setup.sync_high = sync.second;
+    setup.sync_tail_ppm = pick<uint64_t>(draws, {{2, 1'000}, {3, 10'000}, {2, 60'000}});
+    setup.sync_tail = pick<io::Duration>(draws, {{3, 20ms}, {2, 120ms}, {1, 600ms}});
+    setup.segment_bytes = pick<uint64_t>(draws, {{3, 0}, {2, 65'536}, {1, 262'144}});
+    setup.scattered_ppm = pick<uint64_t>(draws, {{1, 0}, {1, 1'000'000}});
+    setup.bit_flip_ppm = pick<uint64_t>(draws, {{3, 0}, {1, 20'000}});
+  }
+
+  void draw_load() {
+    Stream draws = stream("load");
+    Setup& setup = plan_.setup;
+    setup.clients = draws.below(8) + 3;
+    setup.ops_per_minute = pick<uint64_t>(draws, {{3, 240}, {4, 420}, {3, 720}, {1, 1'500}});
+    setup.create = draws.below(50) + 10;
+    setup.patch = draws.below(50);
+    setup.remove = draws.below(35);
+    setup.read = draws.below(60) + 5;
+    setup.list = draws.below(12);
+    setup.race = draws.below(3) == 0 ? 0 : draws.below(15) + 1;
+    setup.names = pick<uint64_t>(draws, {{2, 4}, {4, 20}, {2, 120}});
+  }
+
+  // ---- faults --------------------------------------------------------------------------------------------------------------
+
+  static io::Duration down_time(Stream& draws) {
+    const auto range = pick<std::pair<int64_t, int64_t>>(draws, {{4, {1, 60}}, {4, {100, 1500}}, {2, {1500, 8000}}});
+    return between_ms(draws, range.first, range.second);
+  }
+
+  std::vector<int> target(Stream& draws) const {
+    const uint64_t nodes = plan_.setup.nodes;
+    const uint64_t choice = draws.below(10);
+    if (choice < 3) {
+      return {kLeader};
+    }
+    if (choice < 4) {
+      return {kFollower};
+    }
+    if (choice < 5 && nodes >= 2) {  // two nodes together
+      const int first = static_cast<int>(draws.below(nodes));
+      const int second = static_cast<int>((first + 1 + draws.below(nodes - 1)) % nodes);
+      return {std::min(first, second), std::max(first, second)};
+    }
+    if (choice < 6) {
+      return {kAll};
+    }
+    return {static_cast<int>(draws.below(nodes))};
+  }
+
+  // One disk at a time: whatever its faults destroy, the others' copies stay.
+  std::vector<int> one_node(Stream& draws) const { return {static_cast<int>(draws.below(plan_.setup.nodes))}; }
+
+  void fill(Decision& decision, Stream& draws) const {
+    decision.span = between_ms(draws, 200, 6'000);
+    switch (decision.kind) {
+      case Kind::kill:
+      case Kind::power_loss:
+        decision.node = target(draws);
+        decision.down = down_time(draws);
+        arm(decision, draws);
+        break;
+      case Kind::stop:
+        decision.node = one_node(draws);
+        decision.down = down_time(draws);
+        break;
+      case Kind::freeze:
+        decision.node = draws.below(2) == 0 ? std::vector<int>{kLeader} : one_node(draws);
+        break;
+      case Kind::slow:
+        decision.node = target(draws);
+        decision.percent = pick<uint64_t>(draws, {{2, 300}, {2, 1'000}, {1, 10'000}});
+        break;
+      case Kind::kill_at:
+        decision.node = one_node(draws);
+        decision.nth = draws.below(40) + 1;
+        decision.how = draws.below(2) == 0 ? "kill" : "power_loss";
+        decision.down = down_time(draws);
+        break;
+      case Kind::rolling:
+        decision.down = between_ms(draws, 50, 2'000);
+        decision.gap = between_ms(draws, 500, 4'000);
+        break;
+      case Kind::cut:
+        cut(decision, draws);
+        break;
+      case Kind::partition:
+        decision.shape = pick<std::string>(draws, {{3, "half"}, {2, "ring"}, {6, "isolate"}, {2, "bridge"}});
+        decision.span = pick<bool>(draws, {{3, false}, {1, true}}) ? between_ms(draws, 5'000, 12'000)
+                                                                     : between_ms(draws, 300, 4'000);
+        arm(decision, draws);
+        break;
+      case Kind::heal:
+        break;
+      case Kind::loss:
+        decision.ppm = pick<uint64_t>(draws, {{2, 10'000}, {2, 50'000}, {1, 200'000}});
+        break;
+      case Kind::tail:
+        decision.ppm = pick<uint64_t>(draws, {{2, 10'000}, {2, 100'000}});
+        decision.delay = pick<io::Duration>(draws, {{2, 200ms}, {2, 1s}, {1, 5s}});
+        break;
+      default:
+        fill_storage(decision, draws);
+    }
+  }
+
+  void fill_storage(Decision& decision, Stream& draws) const {
+    decision.node = one_node(draws);
+    switch (decision.kind) {
+      case Kind::disk_full:
+        decision.bytes = pick<uint64_t>(draws, {{2, 0}, {1, 5'000}, {1, 100'000}});
+        break;
+      case Kind::disk_error:
+        decision.op = pick<std::string>(draws, {{1, "read"}, {2, "write"}, {3, "sync"}});
+        decision.nth = draws.below(20) + 1;
+        break;
+      case Kind::disk_stall:
+        decision.span = between_ms(draws, 100, 8'000);
+        break;
+      case Kind::disk_slow:
+        decision.ppm = pick<uint64_t>(draws, {{1, 20'000}, {2, 200'000}});
+        break;
+      case Kind::wall_jump:
+        decision.by = std::chrono::seconds(draws.between(-3'600 * 24, 3'600 * 24));
+        break;
+      case Kind::drift:
+        decision.rate = draws.between(-20'000, 20'000);
+        break;
+      default:
+        NARAD_CHECK(false, "a kind that nothing fills in");
+    }
+  }
+
+  // Moments at which a loss hurts most: right after a vote, an election, an append.
+  void arm(Decision& decision, Stream& draws) const {
+    decision.on = pick<Trigger>(draws, {{5, Trigger::now}, {3, Trigger::elected}, {2, Trigger::campaign},
+                                        {decision.kind == Kind::partition ? 0u : 4u, Trigger::vote}, {2, Trigger::append}});
+    if (decision.on == Trigger::now) {
+      return;
+    }
+    decision.wait = pick<bool>(draws, {{1, true}, {2, false}}) ? 0ms : between(draws, 100us, 60ms);
+    if (decision.kind != Kind::partition) {
+      decision.node = pick<std::vector<int>>(
+          draws, {{4, {decision.on == Trigger::vote ? kVoter : kLeader}}, {1, {kLeader}}, {1, {kAnyNode}}, {1, {kAll}}});
+      decision.down = pick<bool>(draws, {{3, true}, {1, false}}) ? between_ms(draws, 1, 40) : down_time(draws);
+    }
+  }
+
+  void cut(Decision& decision, Stream& draws) const {
+    const int nodes = static_cast<int>(plan_.setup.nodes);
+    std::vector<int> order;
+    for (int i = 0; i < nodes; ++i) {
+      order.push_back(i);
+    }
+    draws.shuffle(order);
+    const int first = nodes == 1 ? 1 : static_cast<int>(draws.below(nodes - 1)) + 1;
+    decision.node.assign(order.begin(), order.begin() + first);
+    decision.peers.assign(order.begin() + first, order.end());
+    if (draws.below(2) == 0) {
+      decision.peers.resize(std::min<size_t>(decision.peers.size(), 1));
+    }
+    std::sort(decision.node.begin(), decision.node.end());
+    std::sort(decision.peers.begin(), decision.peers.end());
+    decision.way = draws.below(2) == 0 ? "one" : "both";
+  }
+
+  void draw_faults() {
+    struct Choice {
+      Kind kind;
+      uint32_t enabled_percent;
+      uint32_t least_nodes;
+    };
+    static constexpr Choice kChoices[] = {
+        {Kind::kill, 60, 1},       {Kind::power_loss, 65, 1}, {Kind::stop, 25, 1},       {Kind::freeze, 30, 1},
+        {Kind::slow, 25, 1},       {Kind::kill_at, 35, 1},    {Kind::rolling, 15, 1},    {Kind::cut, 40, 2},
+        {Kind::partition, 60, 2},  {Kind::heal, 25, 2},       {Kind::loss, 30, 2},       {Kind::tail, 30, 2},
+        {Kind::disk_full, 20, 1},  {Kind::disk_error, 25, 1}, {Kind::disk_stall, 20, 1}, {Kind::disk_slow, 25, 1},
+        {Kind::wall_jump, 20, 1},  {Kind::drift, 20, 1},
+    };
+    Stream choices = stream("faults");
+    for (const Choice& choice : kChoices) {
+      const bool enabled = choices.below(100) < choice.enabled_percent;
+      const auto mean = pick<int64_t>(choices, {{2, 3'000}, {4, 9'000}, {4, 25'000}});
+      if (enabled && plan_.setup.nodes >= choice.least_nodes) {
+        draw_kind(choice.kind, mean);
+      }
+    }
+  }
+
+  void draw_kind(Kind kind, int64_t mean_ms) {
+    Stream draws = stream(std::string("faults/") + std::string(kind_name(kind)));
+    const int64_t end = std::chrono::floor<std::chrono::milliseconds>(plan_.setup.safety).count() - 1'000;
+    int64_t at = 1'500 + draws.between(0, 2 * mean_ms);
+    for (int count = 0; at < end && count < 30; ++count) {
+      Decision decision;
+      decision.id = next_id(plan_);
+      decision.at = std::chrono::milliseconds(at);
+      decision.kind = kind;
+      fill(decision, draws);
+      plan_.decisions.push_back(std::move(decision));
+      at += draws.between(mean_ms / 4, 2 * mean_ms);
+    }
+  }
+
+  io::SeededRandom random_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan draw_plan(uint64_t seed) { return Drawer(seed).draw(); }
+
+}  // namespace chaos
