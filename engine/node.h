@@ -10,7 +10,7 @@
 
 namespace raft {
 class Observer;
-class Server;
+class RaftServer;
 }  // namespace raft
 
 namespace engine {
@@ -22,7 +22,7 @@ class Fsm;
 // A running node as its watchers see it. Valid from Hooks::started to Hooks::stopping.
 struct NodeView {
   metastore::Fsm& fsm;
-  raft::Server& raft;
+  raft::RaftServer& raft;
   std::string http_address;     // as bound
   std::string cluster_address;  // as bound
 };

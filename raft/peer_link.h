@@ -1,0 +1,84 @@
+// The way out to one other server: a connection that this server dials, a bounded queue, one fiber that writes.
+//
+// Frames flow one way, from the dialler; the far side's own frames come over the connection that it dials. The far side
+// acknowledges what arrived now and then (wire.h, Ack): a connection on which bytes stay unacknowledged past a deadline is dead
+// although nobody says so (half-open, scenario NW-01), and is replaced. Dialling is tried for ever, with backoff.
+//
+// send() never waits. While there is no connection only the newest few messages are kept, and none once it has been down
+// for longer than an election: the protocol sends anew what matters.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "io/env.h"
+#include "raft/types.h"
+#include "raft/wire.h"
+
+namespace raft {
+
+struct LinkSettings {
+  io::Duration dial_timeout = std::chrono::seconds(1);       // connect and greeting together
+  io::Duration backoff_min = std::chrono::milliseconds(25);  // doubles, drawn from [half, whole]
+  io::Duration backoff_max = std::chrono::seconds(1);
+  io::Duration write_timeout = std::chrono::seconds(2);      // the far side takes nothing for this long: replaced
+  io::Duration ack_interval = std::chrono::milliseconds(500);  // how often the receiving side acknowledges
+  io::Duration ack_timeout = std::chrono::seconds(2);          // unacknowledged for this long: replaced
+  std::uint64_t queue_bytes_max = 8u << 20;                  // queued and not yet written; more is dropped
+  std::uint32_t queue_disconnected_max = 16;                 // messages kept while there is no connection
+};
+
+class PeerLink {
+ public:
+  // `address` may change later. Keeps references to env and log fields only.
+  PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, ServerId to, std::string address);
+  PeerLink(const PeerLink&) = delete;
+  PeerLink& operator=(const PeerLink&) = delete;
+
+  // Runs the link until it is cancelled; the body of its fiber.
+  void run();
+
+  // Queues `message`, or drops it. Never waits. Returns false when something was dropped.
+  bool send(Message&& message);
+
+  void set_address(std::string address);
+  // What greetings name from now on.
+  void set_cluster(const ClusterId& cluster) { self_.cluster = cluster; }
+
+  const ServerId& to() const { return to_; }
+  const std::string& address() const { return address_; }
+  bool is_connected() const { return is_connected_; }
+  std::uint64_t frames_sent() const { return frames_sent_; }
+
+ private:
+  io::Result<std::unique_ptr<io::Stream>> dial();
+  void pump(io::Stream& stream);
+  void read_acks(io::Stream& stream);
+  void note_dial_failure(const io::Error& error);
+
+  io::Env& env_;
+  const LinkSettings& settings_;
+  wire::Hello self_;
+  const ServerId to_;
+  std::string address_;
+  io::RandomStream random_;
+
+  std::deque<Message> queue_;
+  std::uint64_t queue_bytes_ = 0;
+  io::Condition queued_;
+  bool is_connected_ = false;
+  std::uint64_t frames_sent_ = 0;
+
+  // of the connection in use
+  std::uint64_t written_ = 0;       // frames written to it
+  std::uint64_t acknowledged_ = 0;  // frames of it that arrived
+  io::Instant unacknowledged_since_{};
+  bool is_broken_ = false;
+
+  bool is_failure_logged_ = false;
+  io::Instant next_failure_log_{};
+};
+
+}  // namespace raft

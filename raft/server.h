@@ -1,0 +1,268 @@
+// A raft server: the fibers that drive the pure core over this node's disk, its network and its state machine.
+//
+// Promises
+//  - What the core asks to be durable is durable before anything that depends on it leaves: the hard state before the
+//    entries, both before the messages that speak for them. One data sync serves everything that gathered while the one
+//    before was under way (group commit). Requests to followers leave before and while the leader's own disk writes.
+//  - A proposal's waiter is registered before its entry can commit, and is answered only by the entry of its own term at
+//    its own index. Whoever waits is answered by its deadline, also when leadership is lost and when the server stops.
+//  - One slow, silent or dead server does not hold up the others: each has a connection, a fiber and a bounded queue of its
+//    own; a full queue drops, which the protocol makes good.
+//  - Fail-stop: a failed sync, damage, or a state machine that cannot go on end the server. From then on it sends nothing,
+//    answers `stopped`, and says why (failure()). A disk without room is no failure: entries are not acknowledged, new
+//    proposals are refused, and the append is tried again until there is room.
+//
+// Left to others: the protocol itself (raft/core.h), the form of the files (raft/log_store.h, raft/stable_store.h) and of the
+// frames (raft/wire.h); listening (the caller accepts connections and hands those that speak raft to serve()); what
+// commands mean.
+//
+// Fibers: run() is the root of all of them; every public function is called from fibers of the same node. Those that wait
+// say so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/env.h"
+#include "raft/core.h"
+#include "raft/log_store.h"
+#include "raft/peer_link.h"
+#include "raft/proposals.h"
+#include "raft/stable_store.h"
+#include "raft/state_machine.h"
+
+namespace raft {
+
+struct ServerOptions {
+  ServerId id;
+  // The configuration of a cluster that does not exist yet, the same on each of its servers (bootstrap_configuration()).
+  // Used only when the data directory holds no raft state; afterwards what is stored counts.
+  std::optional<Configuration> bootstrap;
+  Settings core;
+  LogSettings log;
+  LinkSettings link;
+  // How often the append is tried again while the disk has no room.
+  io::Duration no_space_retry = std::chrono::milliseconds(200);
+  // Proposals in flight after leadership is lost are answered `unknown` when this has passed (or by their deadline, if
+  // sooner): long enough for a new leader to commit them in most cases.
+  io::Duration lost_leadership_grace = std::chrono::milliseconds(1500);
+};
+
+// Where to ask instead; both empty when no leader is known.
+struct LeaderHint {
+  ServerId id;
+  std::string address;
+};
+
+enum class Outcome : std::uint8_t {
+  ok = 0,
+  not_leader,  // nothing was written; ask `leader`
+  refused,     // nothing was written: a bound is reached or the disk is full; try later
+  too_large,   // nothing was written, and never will be
+  unknown,     // may have been or may yet be committed
+  superseded,  // another entry was committed in its place: it was not and will not be applied
+  stopped,     // this server has ended; what was in flight may have been or may yet be committed
+};
+
+const char* to_string(Outcome outcome);
+
+struct Proposed {
+  Outcome outcome = Outcome::unknown;
+  Term term = 0;       // of the entry, once it has one
+  Index index = 0;
+  std::string answer;  // ok: the state machine's
+  std::string reason;  // otherwise: one line for people
+  LeaderHint leader;   // not_leader
+
+  bool ok() const { return outcome == Outcome::ok; }
+};
+
+struct Barrier {
+  Outcome outcome = Outcome::unknown;  // ok, not_leader, refused, unknown (the deadline passed), stopped
+  Index index = 0;                     // ok: this server's state machine has applied this far, and every write
+                                       // acknowledged anywhere before the call lies at or below it
+  std::string reason;
+  LeaderHint leader;
+
+  bool ok() const { return outcome == Outcome::ok; }
+};
+
+struct PeerStatus {
+  ServerId id;
+  std::string address;
+  bool is_voter = false;
+  bool is_connected = false;  // this server's own connection to it
+  // As its leader sees it; zero elsewhere.
+  Index match = 0;
+  bool is_replicating = false;
+  std::optional<io::Instant> last_contact;
+};
+
+struct ServerStatus {
+  ServerId id;
+  StoreId store;
+  ClusterId cluster;  // zero until known
+  Role role = Role::follower;
+  Term term = 0;
+  LeaderHint leader;
+  Index commit = 0;
+  Index applied = 0;
+  Index last = 0;
+  Index durable = 0;
+  std::size_t voters = 0;
+  std::size_t non_voters = 0;
+  bool is_voter = false;
+  bool is_disk_full = false;
+  bool is_stopped = false;
+  std::uint64_t apply_backlog = 0;  // committed entries not yet applied
+  // Follower: when it sent the newest message that the leader has answered. Leader: the same for a quorum.
+  std::optional<io::Instant> leader_contact;
+  std::vector<PeerStatus> peers;  // every other server of the configuration, in id order
+};
+
+// Counts since the server was made.
+struct ServerCounters {
+  std::uint64_t log_syncs = 0;
+  std::uint64_t hard_state_syncs = 0;
+  std::uint64_t entries_appended = 0;
+  std::uint64_t entries_applied = 0;
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t messages_dropped = 0;  // a link's queue was full or it had no connection
+  std::uint64_t leader_changes = 0;
+};
+
+class RaftServer {
+ public:
+  // Keeps references to all but `options`. `state_machine` is open.
+  RaftServer(io::Env& env, ServerOptions options, StateMachine& state_machine, Observer* observer = nullptr);
+  ~RaftServer();
+  RaftServer(const RaftServer&) = delete;
+  RaftServer& operator=(const RaftServer&) = delete;
+
+  // Opens or makes the stores under "raft/" and the core from what they hold. Waits for the disk. Called once, before
+  // everything else. Errors name file and offset; after `corrupt` nothing on the disk has been changed.
+  io::Status open();
+
+  // Runs the server until stop() or a failure; call it in a fiber of its own. When it returns, every fiber of the server
+  // has ended. Throws Cancelled.
+  void run();
+  // Asks run() to end: waiters are answered `stopped`. Does not wait.
+  void stop();
+  // Set when the server has stopped, by stop() or by a failure.
+  io::Event& stopped() { return stopped_; }
+  // Why it stopped by itself; nothing while it runs and after stop().
+  const std::optional<io::Error>& failure() const { return failure_; }
+
+  // Appends one command and waits until this server has applied it. Only the leader takes proposals.
+  Proposed propose(std::string command, io::Instant deadline);
+  // Read barrier: confirms leadership by a quorum round begun after the call, then waits until the commit index of that
+  // moment is applied here.
+  Barrier barrier(io::Instant deadline);
+  // True when this server has applied `index`; false when the deadline passed or the server stopped first.
+  bool wait_applied(Index index, io::Instant deadline);
+
+  // An incoming connection whose first bytes announce raft frames; `already_read` is what was read of it so far. Returns
+  // when the connection has ended; the calling fiber is the connection's.
+  void serve(std::unique_ptr<io::Stream> stream, std::string already_read);
+
+  ServerStatus status() const;
+  const ServerCounters& counters() const { return counters_; }
+  bool is_leader() const { return core_ && core_->role() == Role::leader && !is_stopping_; }
+  LeaderHint leader() const;
+  Index applied_index() const { return core_ ? core_->applied_index() : 0; }
+  // The core itself, for checks; valid after open().
+  const Core& core() const { return *core_; }
+
+ private:
+  class Inbound;
+
+  // What waits for the next write of the persist fiber.
+  struct PendingWrite {
+    std::optional<HardState> hard_state;
+    Index first = 0;
+    std::vector<Entry> entries;
+    Term append_term = 0;
+    std::vector<Message> messages;
+    bool is_empty() const { return !hard_state && entries.empty() && messages.empty(); }
+  };
+  struct BarrierWait {
+    bool is_answered = false;
+    bool is_confirmed = false;
+    Index index = 0;
+    io::Event done;
+  };
+
+  // server.cpp
+  io::Status open_stores(InitialState& initial);
+  void drive();
+  void wake() { inputs_.notify_one(); has_inputs_ = true; }
+  void take_for_disk(Ready& ready);
+  void send_all(std::vector<Message>& messages);
+  void note_role_changes(const Ready& ready);
+  void follow_configuration();
+  LeaderHint hint(const ServerId& id) const;
+  void step(Message&& message);
+  void fail(io::Error error);
+  void end_waits();
+
+  // server_fibers.cpp
+  void core_loop(io::Scope& scope);
+  void persist_loop();
+  bool persist(PendingWrite& write);
+  bool persist_entries(PendingWrite& write);
+  void apply_loop();
+  bool apply_batch(std::vector<Entry>& batch);
+  void prepare_loop();
+  void log_refusal(std::string_view text, const std::vector<io::LogField>& fields);
+
+  io::Env& env_;
+  ServerOptions options_;
+  StateMachine& state_machine_;
+  Observer* observer_;
+
+  std::unique_ptr<StableStore> stable_;
+  std::unique_ptr<LogStore> log_;
+  std::unique_ptr<Core> core_;
+  std::uint64_t session_ = 0;
+  ServerCounters counters_;
+
+  bool is_stopping_ = false;
+  bool is_disk_full_ = false;
+  io::Event stopped_;
+  std::optional<io::Error> failure_;
+
+  // core
+  bool has_inputs_ = false;
+  io::Condition inputs_;
+  Ready ready_;  // reused
+  io::Scope* scope_ = nullptr;  // of run(); links are spawned in it
+  Index followed_configuration_ = 0;
+  bool has_followed_ = false;
+  std::map<ServerId, std::unique_ptr<PeerLink>> links_;
+  std::map<ServerId, Inbound*> inbound_;
+  io::Instant next_refusal_log_{};
+  std::uint64_t refusals_unlogged_ = 0;
+
+  // persist
+  PendingWrite pending_;
+  bool is_persisting_ = false;
+  io::Condition pending_added_;
+  io::Condition segment_wanted_;
+
+  // apply
+  std::vector<Entry> to_apply_;
+  io::Condition to_apply_added_;
+  io::Condition applied_moved_;
+
+  ProposalTable proposals_;
+  std::uint64_t next_context_ = 1;
+  std::map<std::uint64_t, std::shared_ptr<BarrierWait>> barriers_;
+};
+
+}  // namespace raft
