@@ -1,0 +1,79 @@
+// Applying entries: from a command's bytes to changed rows and an answer, with no effect of its own.
+//
+// A handler sees a Transaction and its payload, nothing else: no clock, no randomness, no node. So every node reaches the same
+// rows and gives the same answer, and the same code serves the database, the model tests and replay. Checks stand in the order
+// that narad/entry-types.md gives them; nothing is written before the last of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/metastore/answer.h"
+#include "engine/metastore/domain_versions.h"
+#include "engine/metastore/topic.h"
+#include "engine/metastore/transaction.h"
+#include "raft/types.h"
+
+namespace engine::metastore {
+
+// ---- One command -----------------------------------------------------------------------------------------------------------
+
+struct CommandResult {
+  bool is_unknown = false;  // a newer release meant something by it: stop; nothing else is set but type
+  uint32_t type = 0;        // entry type; 0 when undecodable
+  Answer answer;
+  std::vector<Bump> bumps;  // of an accepted entry
+};
+
+// Runs the handler of the command in `bytes`, as a release would whose newest entry type is `newest_type`. What the handler wrote
+// stays in the transaction's current entry.
+CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t newest_type);
+
+// ---- A run of entries ------------------------------------------------------------------------------------------------------
+
+// How far a state machine is. Stored in the same write as the effects.
+struct FsmState {
+  raft::Index applied_index = 0;  // of the last command applied or refused
+  raft::Term applied_term = 0;
+  uint32_t newest_type = 0;  // newest entry type ever applied
+  uint64_t digest = 0;       // sum of the hashes of all rows
+
+  friend bool operator==(const FsmState&, const FsmState&) = default;
+};
+
+std::string encode_state(const FsmState& state);
+std::optional<FsmState> decode_state(std::string_view bytes);
+// "fsm_meta/state".
+std::string state_row_key();
+
+struct Undecodable {
+  raft::Index index = 0;
+  std::string error;
+};
+
+struct UnknownEntry {
+  raft::Index index = 0;
+  uint32_t type = 0;
+};
+
+// What a run of entries comes to, over the rows of a source.
+struct Evaluation {
+  explicit Evaluation(RowSource& source, FsmState start) : rows(source, start.digest), state(start) {}
+
+  WriteSet rows;
+  FsmState state;                        // after the run
+  std::vector<std::string> answers;      // one an entry, up to the unknown one
+  std::vector<std::vector<Bump>> bumps;  // one list an accepted entry
+  std::vector<Undecodable> undecodable;
+  std::optional<UnknownEntry> unknown;  // the run ends before it
+  uint32_t last_type = 0;               // entry type of the last command; 0: none, or undecodable
+};
+
+// Evaluates `entries` (any type, in order) from `start` on. Entries that `start` already holds, and entries that carry no
+// command, get an empty answer and move nothing.
+Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type);
+
+}  // namespace engine::metastore

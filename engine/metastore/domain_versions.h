@@ -1,0 +1,69 @@
+// Domain versions: counters that move when metadata of a kind changed, so that caches know what to read again.
+//
+// One counter supplies all values, so a value is never used twice and "newer" is a comparison. Keyed cells (one a topic name)
+// exist only for names that changed since the start; a name that did not reads as the floor. A deleted name is retired: its cell
+// moves once more and is dropped later, in batches of more than kRetiredMax; the floor then rises, so that the dropped name still
+// reads as newer than any value seen before. Source: narad/entry-types.md section 8.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace engine::metastore {
+
+enum class Domain : uint8_t { topics, assignments, schemas, routing_members, users, remotes };
+
+inline constexpr size_t kDomainCount = 6;
+// Retired cells that may be kept before a batch of them is dropped.
+inline constexpr size_t kRetiredMax = 1024;
+
+// One movement, as an accepted entry asks for it.
+struct Bump {
+  Domain domain = Domain::topics;
+  std::string name;  // of the keyed domains (topics, assignments, schemas); empty otherwise
+  bool is_retired = false;
+
+  friend bool operator==(const Bump&, const Bump&) = default;
+};
+
+class DomainVersions {
+ public:
+  // Version of one name in a keyed domain.
+  uint64_t keyed(Domain domain, std::string_view name) const;
+  // The last movement anywhere in a domain.
+  uint64_t latest(Domain domain) const { return latest_[static_cast<size_t>(domain)]; }
+  // Rises by one with every accepted entry.
+  uint64_t metadata() const { return metadata_; }
+
+  // One accepted entry's movements. To be called once its effects can be read, never before.
+  void apply(const std::vector<Bump>& bumps);
+  // Everything may have changed (another database is in place).
+  void raise_all();
+
+  size_t cells() const;
+
+ private:
+  struct Cell {
+    uint64_t version = 0;
+    bool is_retired = false;
+  };
+  struct Keyed {
+    std::map<std::string, Cell, std::less<>> cells;
+    uint64_t floor = 0;
+    size_t retired = 0;
+  };
+
+  static bool is_keyed(Domain domain) { return domain <= Domain::schemas; }
+  void move(const Bump& bump);
+  void prune(Keyed& keyed);
+
+  uint64_t counter_ = 0;
+  uint64_t metadata_ = 0;
+  uint64_t latest_[kDomainCount] = {};
+  Keyed keyed_[3];
+};
+
+}  // namespace engine::metastore

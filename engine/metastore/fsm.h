@@ -1,0 +1,131 @@
+// The node's metastore: the state machine behind raft, kept in RocksDB, and the local reads from it.
+//
+// What it promises:
+//  - The index of the last entry stands in the same write batch as the effects (unless the defence index_apart_from_effects is
+//    off), so after any crash the database holds all of an entry or nothing of it, and says which.
+//  - Batches are written to RocksDB's log without a sync: raft's log is the durable copy. A tail lost with the power is handed
+//    to apply() again, and it skips what the database holds.
+//  - An answered write is visible to every later read on this node; reads never go back.
+//  - Refused and undecodable entries move the index and change nothing else. An unknown entry type, a write that the disk
+//    refuses for longer than 30 s, or a failed sync stops it for good: apply() then returns an error, and the entry is not
+//    counted.
+//
+// Where things run: the database belongs to the store lane. On the loop are what has been published by finished batches (state,
+// domain versions, a bounded cache of records) and reads of what RocksDB has in memory, at the RocksDB snapshot of the last
+// published batch; any other read goes to the lane. Memory: kCachedTopicsMax records, beside RocksDB's own (options.h).
+//
+// fsm.db is a directory of databases with a file ACTIVE that names the live one; only one is ever there until images are
+// installed beside it (a later part).
+//
+// Left to others: whether the replica is current (raft), what may be proposed (engine/topics), a raft log that ends before the
+// database's index (the caller of open() compares).
+// Source: spec, "Restarts" and "When a node stops applying"; narad/entry-types.md section 10.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/metastore/apply.h"
+#include "engine/metastore/domain_versions.h"
+#include "engine/metastore/envelope.h"
+#include "engine/metastore/reader.h"
+#include "io/env.h"
+#include "raft/state_machine.h"
+
+namespace engine::metastore {
+
+class Database;
+class RecordCache;
+class View;
+struct BatchOutcome;
+
+inline constexpr io::Duration kApplyRetryFirst = std::chrono::milliseconds(100);
+inline constexpr io::Duration kApplyRetryMax = std::chrono::seconds(5);
+inline constexpr io::Duration kApplyRetryFor = std::chrono::seconds(30);
+inline constexpr size_t kCachedTopicsMax = 4096;
+
+struct FsmSettings {
+  std::string build = "narad";              // named in log lines and refusals
+  uint32_t newest_type = kNewestEntryType;  // this release's
+  // Bytes of write batches after which the memtable is flushed and RocksDB's log begins anew.
+  uint64_t flush_bytes = 8u << 20;
+};
+
+// Counters for /metrics; since the start.
+struct FsmStats {
+  uint64_t fsm_bytes = 0;  // tables and log of the live database, about
+  uint64_t errors_storage = 0;
+  uint64_t errors_unknown_entry_type = 0;
+  uint64_t errors_undecodable = 0;
+  bool is_stalled = false;  // retrying a write now
+  bool is_stopped = false;
+};
+
+class Fsm final : public raft::StateMachine, public Reader {
+ public:
+  // Opens the live database under "fsm.db", or makes it. Fiber only. Errors, each naming the path: `invalid` when the database
+  // has applied an entry type newer than settings.newest_type (it is left untouched) or when the directory is not as we leave it,
+  // `corrupt`, `no_space`, `io`, `busy` (locked by another process).
+  static io::Result<std::unique_ptr<Fsm>> open(io::Env& env, FsmSettings settings);
+  // Closes without waiting: the lane finishes what it was given, then closes the database.
+  ~Fsm() override;
+
+  // Waits until the database is closed; nothing may be called afterwards. For an orderly stop, so that the directory can be
+  // opened again at once.
+  void close();
+
+  // ---- raft::StateMachine --------------------------------------------------------------------------------------------------
+  raft::Index applied_index() const override { return state_.applied_index; }
+  io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override;
+
+  // ---- Reader --------------------------------------------------------------------------------------------------------------
+  io::Result<std::shared_ptr<const Topic>> get_topic(std::string_view name, io::Instant deadline = io::kNever) override;
+  io::Result<std::vector<std::shared_ptr<const Topic>>> list_topics(std::string_view after, size_t limit,
+                                                                    io::Instant deadline = io::kNever) override;
+  io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant deadline = io::kNever) override;
+
+  // ---- What the published state is -----------------------------------------------------------------------------------------
+  const FsmState& state() const { return state_; }
+  raft::Term applied_term() const { return state_.applied_term; }
+  // Sum of the hashes of all rows: equal on every node at an equal applied index.
+  uint64_t digest() const { return state_.digest; }
+  const DomainVersions& versions() const { return versions_; }
+  // True once apply() has given up; the reason is the last error it returned.
+  bool is_stopped() const { return stats_.is_stopped; }
+  const FsmStats& stats() const { return stats_; }
+
+  // Sums the hashes of all rows anew, on the lane, and compares with the state kept beside them: the two that must be equal.
+  // For tests and checkers.
+  struct Audit {
+    FsmState stored;
+    uint64_t digest_of_rows = 0;
+  };
+  io::Result<Audit> audit(io::Instant deadline = io::kNever);
+
+ private:
+  Fsm(io::Env& env, FsmSettings settings, std::shared_ptr<Database> database);
+
+  io::Status open_database();
+  io::Status reopen_database();
+  BatchOutcome run_batch(const std::vector<raft::Entry>& batch);
+  io::Result<BatchOutcome> write_batch(const std::vector<raft::Entry>& batch);
+  void publish(BatchOutcome& outcome);
+  void report_undecodable(const BatchOutcome& outcome);
+  io::Error stop(raft::Index index, uint32_t type, std::string error);
+  template <typename Read>
+  auto read_on_lane(Read read, io::Instant deadline);
+
+  io::Env& env_;
+  const FsmSettings settings_;
+  std::shared_ptr<Database> database_;  // the lane's
+  std::shared_ptr<const View> view_;    // of the last published batch; null while the database is closed
+  FsmState state_;
+  DomainVersions versions_;
+  std::unique_ptr<RecordCache> cache_;
+  FsmStats stats_;
+};
+
+}  // namespace engine::metastore

@@ -1,0 +1,148 @@
+#include "engine/metastore/transaction.h"
+
+#include <cstring>
+
+#include "io/check.h"
+#include "io/random.h"
+
+namespace engine::metastore {
+
+namespace {
+
+// The bytes as little-endian words, the last one padded with zeros; the length goes in, so padding cannot collide.
+uint64_t hash_bytes(uint64_t hash, std::string_view bytes) {
+  hash = io::mix(hash, bytes.size());
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t word = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      word |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+    }
+    hash = io::mix(hash, word);
+  }
+  uint64_t rest = 0;
+  for (size_t i = 0; at + i < bytes.size(); ++i) {
+    rest |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  }
+  return io::mix(hash, rest);
+}
+
+bool counts_in_digest(std::string_view key) { return !key.starts_with("fsm_meta/"); }
+
+}  // namespace
+
+std::string_view name_of(Bucket bucket) {
+  switch (bucket) {
+    case Bucket::topics: return "topics";
+    case Bucket::topic_names: return "topic_names";
+    case Bucket::schemas: return "schemas";
+    case Bucket::assignments: return "assignments";
+    case Bucket::members: return "members";
+    case Bucket::users: return "users";
+    case Bucket::removed_members: return "removed_members";
+    case Bucket::remotes: return "remotes";
+    case Bucket::fsm_meta: return "fsm_meta";
+  }
+  NARAD_CHECK(false, "a bucket without a name");
+  return "";
+}
+
+std::string row_key(Bucket bucket, std::string_view key) {
+  std::string_view name = name_of(bucket);
+  std::string row;
+  row.reserve(name.size() + 1 + key.size());
+  row.append(name).push_back('/');
+  row.append(key);
+  return row;
+}
+
+std::string end_of(Bucket bucket) { return std::string(name_of(bucket)) + static_cast<char>('/' + 1); }
+
+uint64_t row_hash(std::string_view row_key, std::string_view value) {
+  constexpr uint64_t kSeed = 0x4e617261642d726fULL;
+  return hash_bytes(hash_bytes(kSeed, row_key), value);
+}
+
+// ---- WriteSet --------------------------------------------------------------------------------------------------------------
+
+WriteSet::Row& WriteSet::load(const std::string& key) {
+  auto [place, is_new] = rows_.try_emplace(key);
+  if (is_new) {
+    place->second.value = source_.read(key);
+    place->second.is_in_source = place->second.value.has_value();
+  }
+  return place->second;
+}
+
+std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) {
+  std::string row = row_key(bucket, key);
+  for (const auto& [written, value] : entry_) {
+    if (written == row) {
+      return value;
+    }
+  }
+  return load(row).value;
+}
+
+void WriteSet::put(Bucket bucket, std::string_view key, std::string value) { write(row_key(bucket, key), std::move(value)); }
+
+void WriteSet::erase(Bucket bucket, std::string_view key) { write(row_key(bucket, key), std::nullopt); }
+
+void WriteSet::write(std::string key, std::optional<std::string> value) {
+  NARAD_CHECK(counts_in_digest(key), "a handler wrote the database's own row");
+  for (auto& [written, last] : entry_) {
+    if (written == key) {
+      last = std::move(value);
+      return;
+    }
+  }
+  entry_.emplace_back(std::move(key), std::move(value));
+}
+
+void WriteSet::keep_entry() {
+  for (auto& [key, value] : entry_) {
+    Row& row = load(key);
+    if (row.value) {
+      digest_ -= row_hash(key, *row.value);
+    }
+    row.value = std::move(value);
+    row.is_changed = true;
+    if (row.value) {
+      digest_ += row_hash(key, *row.value);
+    }
+  }
+  entry_.clear();
+}
+
+void WriteSet::drop_entry() { entry_.clear(); }
+
+bool WriteSet::has_changes() const {
+  bool found = false;
+  for_each_change([&](const auto&, const auto&) { found = true; }, [&](const auto&) { found = true; });
+  return found;
+}
+
+// ---- MemoryRows ------------------------------------------------------------------------------------------------------------
+
+std::optional<std::string> MemoryRows::read(const std::string& row_key) {
+  auto found = rows_.find(row_key);
+  return found == rows_.end() ? std::nullopt : std::optional<std::string>(found->second);
+}
+
+void MemoryRows::take(const WriteSet& changes) {
+  changes.for_each_change([&](const std::string& key, const std::string& value) { rows_[key] = value; },
+                          [&](const std::string& key) { rows_.erase(key); });
+  NARAD_CHECK(digest() == changes.digest(), "the digest kept by a batch is not the sum over the rows");
+}
+
+uint64_t MemoryRows::digest() const {
+  uint64_t sum = 0;
+  for (const auto& [key, value] : rows_) {
+    if (counts_in_digest(key)) {
+      sum += row_hash(key, value);
+    }
+  }
+  return sum;
+}
+
+}  // namespace engine::metastore

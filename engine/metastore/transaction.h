@@ -1,0 +1,122 @@
+// Named rows, as an entry's handler sees them: read one, put one, erase one. No scans: what would need one (names that differ
+// in letter case only, children of a topic) is a row that is kept in the same batch.
+//
+// WriteSet is the one implementation: it lays what the entries of a batch write over a RowSource (the database, or rows in
+// memory), keeps the state digest up to date, and hands out the rows to write. A refused entry leaves nothing in it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace engine::metastore {
+
+// Kinds of rows. The names stand in row keys: they never change (entry-types.md section 9).
+enum class Bucket : uint8_t {
+  topics,       // name -> Topic
+  topic_names,  // folded name -> NameList: the topics whose names differ in letter case only
+  schemas,
+  assignments,
+  members,
+  users,
+  removed_members,
+  remotes,
+  fsm_meta,  // the database's own state; never a handler's, and not part of the digest
+};
+
+std::string_view name_of(Bucket bucket);
+// "topics/orders". The bucket's name has no '/', so no two buckets share a key, whatever `key` holds.
+std::string row_key(Bucket bucket, std::string_view key);
+// The first key after every row of the bucket.
+std::string end_of(Bucket bucket);
+
+// What a handler gets beside its payload.
+class Transaction {
+ public:
+  virtual ~Transaction() = default;
+  // The row as this transaction sees it, with what it has written itself; nullopt when there is none.
+  virtual std::optional<std::string> get(Bucket bucket, std::string_view key) = 0;
+  virtual void put(Bucket bucket, std::string_view key, std::string value) = 0;
+  // Nothing happens when there is no such row.
+  virtual void erase(Bucket bucket, std::string_view key) = 0;
+};
+
+// Where rows come from.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // The value under a row key, nullopt when absent. A source that cannot read remembers that it failed, and answers nullopt: its
+  // user asks before it lets anything written on that ground take effect.
+  virtual std::optional<std::string> read(const std::string& row_key) = 0;
+};
+
+// Hash of one row; equal on every machine and build.
+uint64_t row_hash(std::string_view row_key, std::string_view value);
+
+class WriteSet final : public Transaction {
+ public:
+  // `digest`: sum of the hashes of all rows in `source` (fsm_meta left out), modulo 2^64.
+  WriteSet(RowSource& source, uint64_t digest) : source_(source), digest_(digest) {}
+
+  std::optional<std::string> get(Bucket bucket, std::string_view key) override;
+  void put(Bucket bucket, std::string_view key, std::string value) override;
+  void erase(Bucket bucket, std::string_view key) override;
+
+  // Ends the current entry: keeps what it wrote, or forgets it.
+  void keep_entry();
+  void drop_entry();
+
+  // The digest of the source with every kept entry.
+  uint64_t digest() const { return digest_; }
+  // True when kept entries changed at least one row.
+  bool has_changes() const;
+  // Calls put(row_key, value) and erase(row_key) for each row that differs from the source, in key order.
+  template <typename Put, typename Erase>
+  void for_each_change(Put&& put, Erase&& erase) const {
+    for (const auto& [key, row] : rows_) {
+      if (!row.is_changed) {
+        continue;
+      }
+      if (row.value) {
+        put(key, *row.value);
+      } else if (row.is_in_source) {
+        erase(key);
+      }
+    }
+  }
+
+ private:
+  struct Row {
+    std::optional<std::string> value;
+    bool is_in_source = false;
+    bool is_changed = false;
+  };
+
+  Row& load(const std::string& key);
+  void write(std::string key, std::optional<std::string> value);
+
+  RowSource& source_;
+  uint64_t digest_;
+  std::map<std::string, Row> rows_;                                        // read or written by this batch
+  std::vector<std::pair<std::string, std::optional<std::string>>> entry_;  // written by the current entry, one row once
+};
+
+// Rows in memory, for tests and models.
+class MemoryRows final : public RowSource {
+ public:
+  std::optional<std::string> read(const std::string& row_key) override;
+  // Takes over the changes of a set made over these rows.
+  void take(const WriteSet& changes);
+  const std::map<std::string, std::string>& rows() const { return rows_; }
+  // Summed anew over all rows.
+  uint64_t digest() const;
+
+ private:
+  std::map<std::string, std::string> rows_;
+};
+
+}  // namespace engine::metastore

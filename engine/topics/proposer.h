@@ -1,0 +1,36 @@
+// What the leader-side managers need of raft, and nothing more: so they can be tested without it.
+#pragma once
+
+#include <string>
+
+#include "io/result.h"
+#include "io/time.h"
+#include "raft/types.h"
+
+namespace engine {
+
+struct Proposed {
+  enum class Outcome {
+    applied,     // committed and applied here: `answer` is the state machine's
+    not_leader,  // certainly not appended
+    refused,     // certainly not appended: a bound is reached
+    unknown,     // may still commit
+    stopped,     // this node has left raft; certainly not appended
+  };
+  Outcome outcome = Outcome::unknown;
+  std::string answer;
+  std::string reason;  // of what was not applied, for people
+};
+
+class Proposer {
+ public:
+  virtual ~Proposer() = default;
+  virtual bool is_leader() const = 0;
+  virtual raft::Term term() const = 0;
+  // Proposes a command and waits until it is applied here. Throws Cancelled.
+  virtual Proposed propose(std::string command, io::Instant deadline) = 0;
+  // Waits until everything that was committed when it was called is applied here, and this node was proven leader meanwhile.
+  virtual io::Status barrier(io::Instant deadline) = 0;
+};
+
+}  // namespace engine
