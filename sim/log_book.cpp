@@ -1,0 +1,94 @@
+#include "sim/log_book.h"
+
+#include "io/random.h"
+
+namespace sim {
+namespace {
+
+std::string at_index(Index index) { return "index " + std::to_string(index); }
+std::string the_node(int node) { return "node " + std::to_string(node); }
+
+Violation violation(std::string rule, std::string sentence, io::Instant now) {
+  return Violation{std::move(rule), std::move(sentence), now, 0};
+}
+
+}  // namespace
+
+std::optional<Violation> LogBook::check_order(int node, uint64_t life, Index index, io::Instant now) {
+  Position& position = positions_[node];
+  if (position.life == life && position.applied != 0 && index != position.applied + 1) {
+    return violation("entries are applied in order, each once",
+                     the_node(node) + " applied " + at_index(index) + " after " + at_index(position.applied), now);
+  }
+  position.life = life;
+  position.applied = index;
+  return std::nullopt;
+}
+
+std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer,
+                                          bool refused, const std::optional<Change>& change, io::Instant now) {
+  if (auto wrong = check_order(node, life, entry.index, now)) {
+    return wrong;
+  }
+  const uint64_t content = io::stable_hash(entry.bytes());
+  const uint64_t answer_hash = io::stable_hash(answer);
+  if (entry.index <= lines_.size()) {
+    const Line& known = lines_[entry.index - 1];
+    if (known.term != entry.term || known.type != entry.type || known.content != content) {
+      return violation("every node applies the same entry at an index",
+                       the_node(node) + " applied another entry at " + at_index(entry.index) + " (term " +
+                           std::to_string(entry.term) + ") than " + the_node(known.node) + " did (term " +
+                           std::to_string(known.term) + ")",
+                       now);
+    }
+    if (known.answer != answer_hash) {
+      return violation("an entry has the same answer on every node",
+                       the_node(node) + " answered the entry at " + at_index(entry.index) + " otherwise than " +
+                           the_node(known.node) + (refused ? " (refused here)" : " (done here)"),
+                       now);
+    }
+    return std::nullopt;
+  }
+  if (entry.index != lines_.size() + 1) {
+    return violation("nothing is applied past a hole",
+                     the_node(node) + " applied " + at_index(entry.index) + ", but nobody has applied " +
+                         at_index(lines_.size() + 1),
+                     now);
+  }
+  Line line{entry.term, entry.type, content, answer_hash, node, now, std::nullopt, ""};
+  if (change) {
+    const Verdict verdict = model_.apply(entry.index, *change);
+    if ((verdict == Verdict::done) == refused) {
+      return violation("the state machine answers as the model does",
+                       the_node(node) + " " + (refused ? "refused" : "did") + " the entry at " + at_index(entry.index) +
+                           " for topic " + change->topic.name + "; the model says " + to_string(verdict),
+                       now);
+    }
+    if (!refused) {
+      line.change = change->kind;
+      line.name = change->topic.name;
+    }
+  }
+  lines_.push_back(std::move(line));
+  return std::nullopt;
+}
+
+std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest, io::Instant now) {
+  const auto [known, is_new] = digests_.try_emplace(index, digest, node);
+  if (!is_new && known->second.first != digest) {
+    return violation("equal applied index, equal state digest",
+                     the_node(node) + " and " + the_node(known->second.second) + " have applied " + at_index(index) +
+                         " and their state differs",
+                     now);
+  }
+  return std::nullopt;
+}
+
+void LogBook::restarted(int node, uint64_t life, Index index) { positions_[node] = Position{life, index}; }
+
+Index LogBook::applied_index(int node) const {
+  const auto found = positions_.find(node);
+  return found == positions_.end() ? 0 : found->second.applied;
+}
+
+}  // namespace sim

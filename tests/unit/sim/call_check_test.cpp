@@ -1,0 +1,182 @@
+// The check of answers: each rule fires on a made-up history that breaks it, and stays silent on the good one beside it.
+
+#include <gtest/gtest.h>
+
+#include "sim/call_check.h"
+
+namespace sim {
+namespace {
+
+using std::chrono::seconds;
+
+io::Instant at(int64_t s) { return io::Instant(seconds(s)); }
+
+class CallCheckTest : public ::testing::Test {
+ protected:
+  // The next entry takes effect at second `when`.
+  Index entry(ChangeKind kind, std::string name, std::string id, int64_t retention, int64_t when, int64_t partitions = 3) {
+    const Index index = book.last_index() + 1;
+    const bool refused = kind == ChangeKind::create ? book.model().now(name) != nullptr : book.model().now(name) == nullptr;
+    raft::Entry e{1, index, raft::EntryType::command, std::make_shared<const std::string>(std::to_string(index))};
+    Change change{kind, topic(std::move(name), std::move(id), retention, partitions)};
+    EXPECT_FALSE(book.applied(0, 1, e, refused ? "no" : "ok", refused, change, at(when)));
+    return index;
+  }
+
+  static Topic topic(std::string name, std::string id, int64_t retention, int64_t partitions = 3) {
+    Topic t;
+    t.name = std::move(name);
+    t.id = std::move(id);
+    t.partitions = partitions;
+    t.retention_ms = retention;
+    return t;
+  }
+
+  static Call call(uint64_t id, CallKind kind, std::string name, int64_t asked, int64_t answered, int status) {
+    Call c;
+    c.id = id;
+    c.kind = kind;
+    c.name = std::move(name);
+    c.life = 1;
+    c.same_life = true;
+    c.asked = at(asked);
+    c.answered = at(answered);
+    c.status = status;
+    c.outcome = status < 300 ? Outcome::ok : status < 500 ? Outcome::refused : Outcome::unknown;
+    c.applied_after = 1'000;
+    return c;
+  }
+
+  std::string rule(const Call& c, bool early = false) {
+    const auto wrong = check.judge(c, early);
+    return wrong ? wrong->rule : "";
+  }
+
+  LogBook book;
+  CallCheck check{book};
+};
+
+TEST_F(CallCheckTest, AnAcknowledgedCreateMustBeInTheLogWithinTheCall) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 5);
+  Call good = call(1, CallKind::create, "a", 4, 6, 201);
+  good.topic = topic("a", "x", kTagBase + 1);
+  EXPECT_EQ(rule(good), "");
+  EXPECT_EQ(check.acked(), 1u);
+  EXPECT_EQ(rule(good), "a write takes effect once");
+
+  Call lost = call(2, CallKind::create, "b", 4, 6, 201);
+  lost.topic = topic("b", "y", kTagBase + 2);
+  EXPECT_EQ(rule(lost), "an acknowledged write is in the log");
+
+  entry(ChangeKind::create, "c", "z", kTagBase + 3, 9);
+  Call early = call(3, CallKind::create, "c", 4, 6, 201);
+  early.topic = topic("c", "z", kTagBase + 3);
+  EXPECT_EQ(rule(early), "an acknowledged write is in the log");
+}
+
+TEST_F(CallCheckTest, AnAcknowledgedPatchMustShowAVersionFromItsOwnEntryOn) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::update, "a", "x", kTagBase + 2, 5);
+  entry(ChangeKind::update, "a", "x", kTagBase + 2, 5, 6);
+  Call good = call(2, CallKind::patch, "a", 4, 6, 200);
+  good.partitions = 6;
+  good.topic = topic("a", "x", kTagBase + 2, 6);
+  EXPECT_EQ(rule(good), "");
+  EXPECT_EQ(check.acked(), 3u);
+  Call wrong = call(2, CallKind::patch, "a", 4, 6, 200);
+  wrong.topic = topic("a", "x", kTagBase + 2, 9);
+  EXPECT_EQ(rule(wrong), "an acknowledged write is in the log");
+  Call lost = call(3, CallKind::patch, "a", 4, 6, 200);
+  lost.topic = topic("a", "x", kTagBase + 3);
+  EXPECT_EQ(rule(lost), "an acknowledged write is in the log");
+}
+
+TEST_F(CallCheckTest, EachAcknowledgedDeleteNeedsADeletionOfItsOwn) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::remove, "a", "", 0, 5);
+  EXPECT_EQ(rule(call(2, CallKind::remove, "a", 4, 6, 204)), "");
+  EXPECT_EQ(rule(call(3, CallKind::remove, "a", 4, 6, 204)), "an acknowledged write is in the log");
+}
+
+TEST_F(CallCheckTest, ARefusedWriteMustNotHaveTakenEffect) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 5);
+  EXPECT_EQ(rule(call(1, CallKind::create, "a", 4, 6, 409)), "a refused write has no effect");
+  EXPECT_EQ(rule(call(2, CallKind::create, "a", 4, 6, 409)), "");
+  EXPECT_TRUE(check.judge_refused_again(call(1, CallKind::create, "a", 4, 4, 409)));
+}
+
+TEST_F(CallCheckTest, ARefusalMustBeTrueWithinTheCall) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::remove, "a", "", 0, 2);
+  Call exists = call(2, CallKind::create, "a", 4, 6, 409);
+  exists.acked_before = 1;
+  EXPECT_EQ(rule(exists), "") << "the delete had not been acknowledged";
+  exists.acked_before = 2;
+  EXPECT_EQ(rule(exists), "a refusal is true at some index");
+  Call absent = call(3, CallKind::patch, "a", 4, 6, 404);
+  absent.acked_before = 2;
+  EXPECT_EQ(rule(absent), "");
+  entry(ChangeKind::create, "a", "y", kTagBase + 4, 7);
+  absent.acked_before = 3;
+  EXPECT_EQ(rule(absent), "a refusal is true at some index");
+  EXPECT_EQ(rule(call(5, CallKind::remove, "a", 4, 6, 418)), "a refusal is true at some index");
+}
+
+TEST_F(CallCheckTest, AReadShowsTheNodeAtAnIndexItHadWithinTheCall) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::update, "a", "x", kTagBase + 2, 2);
+  Call read = call(9, CallKind::read, "a", 4, 6, 200);
+  read.applied_before = 1;
+  read.applied_after = 2;
+  read.topic = topic("a", "x", kTagBase + 1);
+  EXPECT_EQ(rule(read), "");
+  read.applied_before = 2;
+  EXPECT_EQ(rule(read), "a read shows a state that was") << "the past";
+  read.same_life = false;
+  EXPECT_EQ(rule(read), "") << "a node that ended meanwhile is not known";
+}
+
+TEST_F(CallCheckTest, NotFoundRestsOnTheLeadersAppliedIndex) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  Call read = call(9, CallKind::read, "a", 4, 6, 404);
+  read.applied_before = 0;
+  read.applied_after = 0;
+  EXPECT_EQ(rule(read), "404 rests on the leader's applied index") << "nobody led";
+  read.least_leader_applied = 0;
+  EXPECT_EQ(rule(read), "");
+  read.least_leader_applied = 1;
+  EXPECT_EQ(rule(read), "404 rests on the leader's applied index") << "the node lagged";
+  read.applied_after = 1;
+  EXPECT_EQ(rule(read), "404 rests on the leader's applied index") << "it was there at that index";
+}
+
+TEST_F(CallCheckTest, AWriteIsAcknowledgedOnceTheNodeHasAppliedIt) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 5);
+  Call create = call(1, CallKind::create, "a", 4, 6, 201);
+  create.topic = topic("a", "x", kTagBase + 1);
+  create.applied_after = 0;
+  EXPECT_EQ(rule(create), "a read after a write sees it");
+  CallCheck other(book);
+  EXPECT_FALSE(other.judge(create, true)) << "it had a reason to answer early";
+}
+
+TEST_F(CallCheckTest, AListIsOneStateOfTheNode) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::create, "b", "y", kTagBase + 2, 2);
+  Call list = call(9, CallKind::list, "", 4, 6, 200);
+  list.limit = 10;
+  list.applied_after = 2;
+  list.topics = {topic("a", "x", kTagBase + 1)};
+  EXPECT_EQ(rule(list), "");
+  list.topics = {topic("b", "y", kTagBase + 2)};
+  EXPECT_EQ(rule(list), "a read shows a state that was") << "b without a never stood";
+  list.topics = {topic("a", "x", kTagBase + 1)};
+  list.limit = 1;
+  list.applied_before = 2;
+  EXPECT_EQ(rule(list), "a read shows a state that was") << "the token is missing";
+  list.next_page = "a";
+  EXPECT_EQ(rule(list), "");
+}
+
+}  // namespace
+}  // namespace sim
