@@ -1,0 +1,221 @@
+#include "tests/support/raft_cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/check.h"
+
+namespace tests {
+
+using raft::Entry;
+using raft::EntryType;
+using raft::Message;
+using raft::ServerId;
+
+RaftCluster::RaftCluster(std::uint64_t seed) : seed_(seed) {}
+
+void RaftCluster::add_servers(const std::vector<ServerId>& ids, bool is_settled) {
+  raft::Configuration configuration;
+  if (is_settled) configuration.cluster = raft::ClusterId{7, 7};
+  for (const ServerId& id : ids) {
+    Node& node = nodes_[id];
+    node.id = id;
+    node.store = raft::StoreId{1, ++stores_};
+    configuration.servers.push_back(raft::Server{id, id + ":1", true, is_settled ? node.store : raft::StoreId{}});
+  }
+  configuration.normalise();
+  for (const ServerId& id : ids) nodes_[id].base_configuration = configuration;
+}
+
+void RaftCluster::add_stranger(const ServerId& id) {
+  Node& node = nodes_[id];
+  node.id = id;
+  node.store = raft::StoreId{1, ++stores_};
+}
+
+RaftCluster::Node& RaftCluster::node(const ServerId& id) {
+  const auto at = nodes_.find(id);
+  NARAD_CHECK(at != nodes_.end(), "the test names a server that it has added");
+  return at->second;
+}
+
+Entry RaftCluster::given_entry(raft::Index index, raft::Term term) {
+  return Entry{term, index, EntryType::command,
+               std::make_shared<const std::string>("g" + std::to_string(index) + "." + std::to_string(term))};
+}
+
+void RaftCluster::start(const ServerId& id) {
+  Node& node = this->node(id);
+  NARAD_CHECK(!node.core, "the server is down");
+  ++node.starts;
+  raft::Identity identity{id, node.store, ++sessions_, raft::ClusterId{8, sessions_}};
+  raft::InitialState initial;
+  initial.hard_state = node.hard_state;
+  initial.base_index = node.base_index;
+  initial.base_term = node.base_term;
+  initial.base_configuration = node.base_configuration;
+  initial.entries = node.entries;
+  if (node.applied > node.base_index + node.entries.size()) {
+    violation_ = raft::Violation{"applied durable", id + "'s state machine is ahead of its log after a restart"};
+    return;
+  }
+  initial.applied = std::max(node.applied, node.base_index);
+  const io::RandomStream random(io::mix(io::mix(seed_, io::stable_hash(id)), node.starts));
+  node.core = std::make_unique<raft::Core>(std::move(identity), settings, std::move(initial), random, now_);
+  observe(node);
+  settle(node);
+}
+
+void RaftCluster::kill(const ServerId& id) {
+  Node& node = this->node(id);
+  NARAD_CHECK(node.core != nullptr, "the server is up");
+  node.core.reset();
+  node.writes.clear();
+  node.to_apply.clear();
+  node.reads.clear();
+}
+
+void RaftCluster::wipe(const ServerId& id) {
+  Node& node = this->node(id);
+  NARAD_CHECK(node.core == nullptr, "the server is down");
+  node.store = raft::StoreId{1, ++stores_};
+  node.hard_state = {};
+  node.base_index = 0;
+  node.base_term = 0;
+  node.entries.clear();
+  node.applied = 0;
+  node.commands.clear();
+  node.base_configuration.cluster = {};
+  for (raft::Server& server : node.base_configuration.servers) server.store = {};
+}
+
+void RaftCluster::tick(const ServerId& id) {
+  Node& node = this->node(id);
+  const io::Instant deadline = node.core->next_deadline();
+  if (deadline != io::kNever) now_ = std::max(now_, deadline);
+  node.core->tick(now_);
+  settle(node);
+}
+
+void RaftCluster::run(io::Duration time) {
+  const io::Instant end = now_ + time;
+  for (int step = 0; step < 1'000'000; ++step) {
+    if (violation_) return;
+    deliver_all();
+    Node* next = nullptr;
+    for (auto& [id, node] : nodes_) {
+      if (node.core && (next == nullptr || node.core->next_deadline() < next->core->next_deadline())) next = &node;
+    }
+    if (next == nullptr || next->core->next_deadline() > end) break;
+    tick(next->id);
+  }
+  now_ = end;
+}
+
+raft::ProposeResult RaftCluster::propose(const ServerId& id, const std::vector<std::string>& commands) {
+  Node& node = this->node(id);
+  std::vector<raft::Payload> payloads;
+  for (const std::string& command : commands) payloads.push_back(std::make_shared<const std::string>(command));
+  const raft::ProposeResult result = node.core->propose(payloads);
+  settle(node);
+  return result;
+}
+
+raft::ReadRefusal RaftCluster::read(const ServerId& id, std::uint64_t context) {
+  Node& node = this->node(id);
+  const raft::ReadRefusal refusal = node.core->read_index(context);
+  settle(node);
+  return refusal;
+}
+
+void RaftCluster::persist(const ServerId& id, bool all) {
+  Node& node = this->node(id);
+  if (!node.writes.empty()) finish_write(node);
+  while (all && !node.writes.empty()) finish_write(node);
+}
+
+void RaftCluster::finish_write(Node& node) {
+  Write write = std::move(node.writes.front());
+  node.writes.pop_front();
+  if (write.hard_state) node.hard_state = *write.hard_state;
+  if (!write.entries.empty()) {
+    node.entries.resize(write.entries.front().index - node.base_index - 1);
+    for (Entry& entry : write.entries) node.entries.push_back(entry);
+  }
+  if (write.hard_state) node.core->hard_state_persisted(*write.hard_state);
+  if (!write.entries.empty()) node.core->persisted(write.append_term, write.entries.back().index);
+  observe(node);
+  for (Message& message : write.messages_after) in_flight_.push_back(std::move(message));
+  settle(node);
+}
+
+void RaftCluster::apply(const ServerId& id) {
+  Node& node = this->node(id);
+  while (!node.to_apply.empty()) apply_one(node);
+  settle(node);
+}
+
+void RaftCluster::apply_one(Node& node) {
+  const Entry entry = std::move(node.to_apply.front());
+  node.to_apply.pop_front();
+  if (entry.type == EntryType::command) node.commands.emplace_back(entry.bytes());
+  node.applied = entry.index;
+  node.core->applied(entry.index);
+}
+
+void RaftCluster::settle(Node& node) {
+  raft::Ready ready;
+  while (node.core->has_ready()) {
+    node.core->ready(ready);
+    for (Message& message : ready.messages) in_flight_.push_back(std::move(message));
+    for (const raft::ReadResult& read : ready.reads) node.reads[read.context] = read;
+    for (Entry& entry : ready.committed) node.to_apply.push_back(std::move(entry));
+    if (ready.hard_state || !ready.entries.empty() || !ready.messages_after_persist.empty()) {
+      node.writes.push_back(Write{std::move(ready.hard_state), std::move(ready.entries), ready.append_term,
+                                  std::move(ready.messages_after_persist)});
+    }
+    observe(node);
+    while (!node.is_apply_manual && !node.to_apply.empty()) apply_one(node);
+    observe(node);
+    if (!node.is_disk_manual && !node.writes.empty()) finish_write(node);
+  }
+}
+
+void RaftCluster::observe(Node& node) {
+  if (!violation_) violation_ = invariants_.observe(*node.core);
+}
+
+void RaftCluster::deliver(Message message) {
+  const auto at = nodes_.find(message.to);
+  if (at == nodes_.end() || !at->second.core || cut_links_.contains({message.from, message.to})) return;
+  at->second.core->step(std::move(message), now_);
+  observe(at->second);
+  settle(at->second);
+}
+
+void RaftCluster::deliver_all() {
+  for (int step = 0; step < 1'000'000 && !in_flight_.empty() && !violation_; ++step) {
+    Message message = std::move(in_flight_.front());
+    in_flight_.erase(in_flight_.begin());
+    deliver(std::move(message));
+  }
+}
+
+void RaftCluster::isolate(const ServerId& id) {
+  for (const auto& [other, node] : nodes_) {
+    if (other == id) continue;
+    cut(id, other);
+    cut(other, id);
+  }
+}
+
+const raft::Core* RaftCluster::leader() const {
+  const raft::Core* newest = nullptr;
+  for (const auto& [id, node] : nodes_) {
+    if (!node.core || node.core->role() != raft::Role::leader) continue;
+    if (newest == nullptr || node.core->term() > newest->term()) newest = node.core.get();
+  }
+  return newest;
+}
+
+}  // namespace tests

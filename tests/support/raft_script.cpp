@@ -1,0 +1,583 @@
+#include "tests/support/raft_script.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "io/defence.h"
+#include "io/sim/switches.h"
+#include "tests/support/raft_cluster.h"
+
+namespace tests {
+
+namespace {
+
+using raft::Core;
+using raft::Index;
+using raft::Message;
+using Words = std::vector<std::string>;
+
+// Thrown while a line runs; run_raft_script() adds the line number.
+struct Failed {
+  ScriptFailure::Kind kind;
+  std::string text;
+};
+
+[[noreturn]] void bad_line(const std::string& text) { throw Failed{ScriptFailure::Kind::script, text}; }
+
+[[noreturn]] void unmet(const std::string& text) { throw Failed{ScriptFailure::Kind::expectation, text}; }
+
+Words split(std::string_view line) {
+  std::istringstream in{std::string(line.substr(0, line.find('#')))};
+  Words words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::uint64_t to_number(const std::string& word) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) bad_line("'" + word + "' is not a number");
+  return value;
+}
+
+io::Duration to_duration(const std::string& word) {
+  if (word.ends_with("ms")) return std::chrono::milliseconds(to_number(word.substr(0, word.size() - 2)));
+  if (word.ends_with("s")) return std::chrono::seconds(to_number(word.substr(0, word.size() - 1)));
+  bad_line("'" + word + "' is not a time: write 50ms or 2s");
+}
+
+std::string joined(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text.empty() ? "nothing" : text;
+}
+
+struct Link {
+  std::string from;
+  std::string to;
+};
+
+std::optional<Link> to_link(const std::string& word) {
+  const std::size_t arrow = word.find("->");
+  if (arrow == std::string::npos) return std::nullopt;
+  return Link{word.substr(0, arrow), word.substr(arrow + 2)};
+}
+
+class Player {
+ public:
+  explicit Player(std::uint64_t seed) : cluster_(seed) {}
+
+  void play(const Words& words) {
+    static const std::map<std::string, void (Player::*)(const Words&)> kSteps = {
+        {"servers", &Player::servers},   {"bootstrap", &Player::bootstrap}, {"stranger", &Player::stranger},
+        {"set", &Player::set},           {"given", &Player::given},         {"start", &Player::start},
+        {"kill", &Player::kill},         {"restart", &Player::restart},     {"replay", &Player::replay},
+        {"wipe", &Player::wipe},         {"wait", &Player::wait},           {"tick", &Player::tick},
+        {"run", &Player::run},           {"deliver", &Player::deliver},     {"exchange", &Player::exchange},
+        {"drop", &Player::drop},         {"duplicate", &Player::duplicate}, {"hold", &Player::hold},
+        {"release", &Player::release},   {"resend", &Player::resend},       {"cut", &Player::cut},
+        {"heal", &Player::heal},
+        {"isolate", &Player::isolate},   {"propose", &Player::propose},     {"read", &Player::read},
+        {"disk", &Player::disk},         {"persist", &Player::persist},     {"apply", &Player::apply},
+        {"expect", &Player::expect},
+    };
+    const auto step = kSteps.find(words[0]);
+    if (step == kSteps.end()) bad_line("unknown step '" + words[0] + "'");
+    (this->*step->second)(Words(words.begin() + 1, words.end()));
+    if (cluster_.violation()) {
+      throw Failed{ScriptFailure::Kind::violation,
+                   std::string(cluster_.violation()->invariant) + ": " + cluster_.violation()->detail};
+    }
+  }
+
+ private:
+  // --- words to things ---
+
+  const std::string& word(const Words& words, std::size_t at) {
+    if (at >= words.size()) bad_line("the line ends too early");
+    return words[at];
+  }
+
+  RaftCluster::Node& node(const std::string& id) {
+    if (!cluster_.nodes().contains(id)) bad_line("no server '" + id + "'");
+    return cluster_.node(id);
+  }
+
+  Core& core(const std::string& id) {
+    RaftCluster::Node& server = node(id);
+    if (!server.core) bad_line(id + " is down");
+    return *server.core;
+  }
+
+  Words ids(const Words& words) {
+    if (words.size() != 1 || words[0] != "all") return words;
+    Words all;
+    for (const auto& [id, each] : cluster_.nodes()) all.push_back(id);
+    return all;
+  }
+
+  using Place = std::vector<Message>::iterator;
+
+  Place find(const Link& link, const std::string& type) {
+    auto& messages = cluster_.in_flight();
+    return std::find_if(messages.begin(), messages.end(), [&](const Message& message) {
+      return message.from == link.from && message.to == link.to && (type.empty() || type == raft::to_string(message.type));
+    });
+  }
+
+  // The first message that "A->B" or "A->B type" names.
+  Place pick(const Words& words, std::size_t at) {
+    const std::optional<Link> link = to_link(word(words, at));
+    if (!link) bad_line("expected A->B");
+    const std::string type = at + 1 < words.size() ? words[at + 1] : "";
+    const Place place = find(*link, type);
+    if (place == cluster_.in_flight().end()) {
+      unmet("no " + (type.empty() ? "message" : type) + " is under way from " + link->from + " to " + link->to);
+    }
+    return place;
+  }
+
+  Message take(Place place) {
+    Message message = std::move(*place);
+    cluster_.in_flight().erase(place);
+    return message;
+  }
+
+  // --- before the start ---
+
+  void servers(const Words& words) { cluster_.add_servers(words, true); }
+  void bootstrap(const Words& words) { cluster_.add_servers(words, false); }
+  void stranger(const Words& words) { cluster_.add_stranger(word(words, 0)); }
+
+  void set(const Words& words) {
+    const std::string& name = word(words, 0);
+    raft::Settings& settings = cluster_.settings;
+    if (name == "heartbeat") {
+      settings.heartbeat_interval = to_duration(word(words, 1));
+      return;
+    }
+    if (name == "election_timeout") {
+      settings.election_timeout_min = to_duration(word(words, 1));
+      settings.election_timeout_max = to_duration(word(words, 2));
+      return;
+    }
+    const std::uint64_t value = to_number(word(words, 1));
+    if (name == "append_entries_max") settings.append_entries_max = static_cast<std::uint32_t>(value);
+    else if (name == "append_bytes_max") settings.append_bytes_max = value;
+    else if (name == "flight_messages_max") settings.flight.messages_max = static_cast<std::uint32_t>(value);
+    else if (name == "flight_bytes_max") settings.flight.bytes_max = value;
+    else if (name == "unapplied_bytes_max") settings.unapplied_bytes_max = value;
+    else if (name == "payload_bytes_max") settings.payload_bytes_max = value;
+    else bad_line("unknown setting '" + name + "'");
+  }
+
+  void given(const Words& words) {
+    RaftCluster::Node& server = node(word(words, 0));
+    for (std::size_t at = 1; at < words.size();) {
+      const std::string key = words[at++];
+      if (key == "term") server.hard_state.term = to_number(word(words, at++));
+      else if (key == "vote") server.hard_state.vote = word(words, at++);
+      else if (key == "applied") server.applied = to_number(word(words, at++));
+      else if (key == "base") {
+        server.base_index = to_number(word(words, at++));
+        server.base_term = to_number(word(words, at++));
+        server.applied = std::max(server.applied, server.base_index);
+      } else if (key == "log") {
+        for (; at < words.size() && std::isdigit(static_cast<unsigned char>(words[at][0])); ++at) {
+          const Index index = server.base_index + server.entries.size() + 1;
+          server.entries.push_back(RaftCluster::given_entry(index, to_number(words[at])));
+        }
+      } else {
+        bad_line("unknown word '" + key + "'");
+      }
+    }
+  }
+
+  // --- processes and time ---
+
+  void start(const Words& words) {
+    for (const std::string& id : ids(words)) {
+      node(id);
+      cluster_.start(id);
+    }
+  }
+  void kill(const Words& words) {
+    for (const std::string& id : ids(words)) {
+      core(id);
+      cluster_.kill(id);
+    }
+  }
+  void restart(const Words& words) {
+    kill(words);
+    start(words);
+  }
+  void replay(const Words& words) {
+    for (const std::string& id : ids(words)) {
+      RaftCluster::Node& server = node(id);
+      server.applied = server.base_index;
+      server.commands.clear();
+    }
+  }
+  void wipe(const Words& words) {
+    for (const std::string& id : words) cluster_.wipe(id);
+  }
+  void wait(const Words& words) { cluster_.pass(to_duration(word(words, 0))); }
+  void run(const Words& words) { cluster_.run(to_duration(word(words, 0))); }
+  void tick(const Words& words) {
+    for (const std::string& id : words) {
+      core(id);
+      cluster_.tick(id);
+    }
+  }
+
+  // --- network ---
+
+  void deliver(const Words& words) {
+    if (word(words, 0) == "all") {
+      cluster_.deliver_all();
+      return;
+    }
+    const bool is_all = words.back() == "all";
+    if (!is_all) {
+      cluster_.deliver(take(pick(words, 0)));
+      return;
+    }
+    const Link link = to_link(words[0]).value_or(Link{});
+    const std::string type = words.size() > 2 ? words[1] : "";
+    std::vector<Message> due;
+    for (Place at = find(link, type); at != cluster_.in_flight().end(); at = find(link, type)) due.push_back(take(at));
+    for (Message& message : due) cluster_.deliver(std::move(message));
+  }
+
+  void exchange(const Words& words) {
+    const auto is_among = [&](const std::string& id) { return std::find(words.begin(), words.end(), id) != words.end(); };
+    for (int step = 0; step < 100'000 && !cluster_.violation(); ++step) {
+      auto& messages = cluster_.in_flight();
+      const Place at = std::find_if(messages.begin(), messages.end(), [&](const Message& message) {
+        return is_among(message.from) && is_among(message.to);
+      });
+      if (at == messages.end()) return;
+      cluster_.deliver(take(at));
+    }
+  }
+
+  void drop(const Words& words) {
+    if (word(words, 0) == "all") {
+      cluster_.in_flight().clear();
+      return;
+    }
+    if (words.back() != "all") {
+      take(pick(words, 0));
+      return;
+    }
+    const Link link = to_link(words[0]).value_or(Link{});
+    const std::string type = words.size() > 2 ? words[1] : "";
+    for (Place at = find(link, type); at != cluster_.in_flight().end(); at = find(link, type)) take(at);
+  }
+
+  void duplicate(const Words& words) {
+    Message copy = *pick(words, 0);
+    cluster_.in_flight().push_back(std::move(copy));
+  }
+  void hold(const Words& words) { held_[word(words, 0)] = take(pick(words, 1)); }
+  void release(const Words& words) {
+    const auto at = held_.find(word(words, 0));
+    if (at == held_.end()) bad_line("nothing is held as '" + words[0] + "'");
+    cluster_.deliver(Message(at->second));
+  }
+
+  // "resend A->B after 8 count 3": the request that leader A would have sent for entries 9..11, under way again.
+  void resend(const Words& words) {
+    const std::optional<Link> link = to_link(word(words, 0));
+    if (!link || word(words, 1) != "after" || word(words, 3) != "count") bad_line("resend A->B after INDEX count NUMBER");
+    const Core& leader = core(link->from);
+    Message message;
+    message.type = raft::MessageType::append_request;
+    message.from = link->from;
+    message.to = link->to;
+    message.term = leader.term();
+    message.from_store = leader.store();
+    message.cluster = leader.cluster();
+    message.session = leader.session();
+    message.log_index = to_number(words[2]);
+    message.log_term = leader.log().term(message.log_index).value_or(0);
+    message.commit = leader.commit_index();
+    leader.log().copy(message.log_index + 1, message.log_index + to_number(word(words, 4)), ~std::uint64_t{0},
+                      message.entries);
+    cluster_.in_flight().push_back(std::move(message));
+  }
+
+  void each_link(const Words& words, const std::function<void(const std::string&, const std::string&)>& act) {
+    if (const std::optional<Link> link = to_link(word(words, 0))) {
+      act(link->from, link->to);
+      return;
+    }
+    act(words[0], word(words, 1));
+    act(words[1], words[0]);
+  }
+  void cut(const Words& words) {
+    each_link(words, [&](const std::string& from, const std::string& to) { cluster_.cut(from, to); });
+  }
+  void heal(const Words& words) {
+    if (words.empty()) {
+      cluster_.heal();
+    } else {
+      each_link(words, [&](const std::string& from, const std::string& to) { cluster_.join(from, to); });
+    }
+  }
+  void isolate(const Words& words) {
+    for (const std::string& id : words) cluster_.isolate(id);
+  }
+
+  // --- what clients and surroundings do ---
+
+  void propose(const Words& words) {
+    core(word(words, 0));
+    const auto refused = std::find(words.begin(), words.end(), "refused");
+    const auto as = std::find(words.begin(), words.end(), "as");
+    const raft::ProposeResult result = cluster_.propose(words[0], Words(words.begin() + 1, std::min(refused, as)));
+    if (as != words.end()) waiters_[word(words, static_cast<std::size_t>(as - words.begin()) + 1)] = {words[0], result};
+    const std::string wanted = refused == words.end() ? raft::to_string(raft::Refusal::none) : joined(Words(refused + 1, words.end()));
+    if (wanted != raft::to_string(result.refusal)) {
+      unmet("the proposal should be '" + wanted + "', was '" + raft::to_string(result.refusal) + "'");
+    }
+  }
+  void read(const Words& words) {
+    core(word(words, 0));
+    const raft::ReadRefusal refusal = cluster_.read(words[0], to_number(word(words, 1)));
+    const std::string wanted = words.size() > 3 ? joined(Words(words.begin() + 3, words.end())) : raft::to_string(raft::Refusal::none);
+    if (wanted != raft::to_string(refusal.refusal)) {
+      unmet("the read should be '" + wanted + "', was '" + raft::to_string(refusal.refusal) + "'");
+    }
+  }
+  bool is_manual(const Words& words) {
+    if (word(words, 1) != "manual" && words[1] != "auto") bad_line("manual or auto");
+    return words[1] == "manual";
+  }
+  void disk(const Words& words) {
+    RaftCluster::Node& server = node(word(words, 0));
+    server.is_disk_manual = is_manual(words);
+    if (!server.is_disk_manual && server.core) cluster_.persist(words[0], true);
+  }
+  void persist(const Words& words) {
+    core(word(words, 0));
+    if (node(words[0]).writes.empty()) unmet(words[0] + " has nothing to write");
+    cluster_.persist(words[0], words.size() > 1 && words[1] == "all");
+  }
+  void apply(const Words& words) {
+    core(word(words, 0));
+    if (words.size() > 1) node(words[0]).is_apply_manual = is_manual(words);
+    if (words.size() == 1 || words[1] == "auto") cluster_.apply(words[0]);
+  }
+
+  // --- expectations ---
+
+  void expect(const Words& words) {
+    const std::string& first = word(words, 0);
+    if (first == "leader") return expect_leader(word(words, 1));
+    if (first == "read") return expect_read(words);
+    if (first == "none") return expect_silence(words);
+    if (first == "same") return word(words, 1) == "cluster" ? expect_same_cluster() : expect_same_logs();
+    if (first == "outcome") return expect_outcome(words);
+    if (to_link(first)) return expect_message(words);
+    expect_server(words);
+  }
+
+  void expect_equal(const std::string& what, const std::string& wanted, const std::string& seen) {
+    if (wanted != seen) unmet(what + " should be " + wanted + ", is " + seen);
+  }
+
+  void expect_leader(const std::string& wanted) {
+    const Core* leader = cluster_.leader();
+    if (wanted == "some" && leader != nullptr) return;
+    expect_equal("the leader", wanted, leader == nullptr ? "none" : leader->id());
+  }
+
+  void expect_read(const Words& words) {
+    const auto& reads = node(word(words, 1)).reads;
+    const auto at = reads.find(to_number(word(words, 2)));
+    std::string seen = "pending";
+    if (at != reads.end()) seen = at->second.confirmed ? "confirmed" : "failed";
+    expect_equal("the read", word(words, 3), seen);
+    if (words.size() > 5) expect_equal("the read's index", words[5], std::to_string(at->second.index));
+  }
+
+  void expect_silence(const Words& words) {
+    const std::optional<Link> link = to_link(word(words, 1));
+    if (!link) bad_line("expected A->B");
+    const std::string type = words.size() > 2 ? words[2] : "";
+    if (find(*link, type) != cluster_.in_flight().end()) {
+      unmet("a " + (type.empty() ? "message" : type) + " is under way from " + link->from + " to " + link->to);
+    }
+  }
+
+  void expect_same_logs() {
+    const Core* model = nullptr;
+    for (const auto& [id, server] : cluster_.nodes()) {
+      if (!server.core) continue;
+      if (model == nullptr) model = server.core.get();
+      expect_equal(id + "'s last index", std::to_string(model->last_index()), std::to_string(server.core->last_index()));
+      expect_equal(id + "'s last term", std::to_string(model->log().last_term()),
+                   std::to_string(server.core->log().last_term()));
+      expect_equal(id + "'s commit", std::to_string(model->commit_index()), std::to_string(server.core->commit_index()));
+    }
+  }
+
+  void expect_same_cluster() {
+    std::string model;
+    for (const auto& [id, server] : cluster_.nodes()) {
+      if (!server.core) continue;
+      if (!server.core->cluster().is_known()) unmet(id + " knows no cluster id");
+      if (model.empty()) model = server.core->cluster().to_string();
+      expect_equal(id + "'s cluster id", model, server.core->cluster().to_string());
+    }
+  }
+
+  // What the proposer of a named proposal may tell its client, by the rule of raft/core.h.
+  void expect_outcome(const Words& words) {
+    const auto at = waiters_.find(word(words, 1));
+    if (at == waiters_.end()) bad_line("no proposal is named '" + words[1] + "'");
+    const auto& [id, proposal] = at->second;
+    const Core& server = core(id);
+    std::string seen = "unknown";
+    if (server.log().term(proposal.first) != proposal.term) {
+      seen = "lost";
+    } else if (server.applied_index() >= proposal.first) {
+      seen = "committed";
+    }
+    expect_equal("the outcome", word(words, 2), seen);
+  }
+
+  void expect_message(const Words& words) {
+    const Message& message = *pick(words, 0);
+    for (std::size_t at = 2; at < words.size(); ++at) {
+      const std::string& key = words[at];
+      const std::string what = "the message's " + key;
+      if (key == "granted" || key == "refused") {
+        expect_equal("the answer", key, message.granted ? "granted" : "refused");
+      } else if (key == "accepted" || key == "rejected") {
+        expect_equal("the answer", key, message.rejected ? "rejected" : "accepted");
+      } else if (key == "entries") {
+        expect_equal(what, word(words, ++at), std::to_string(message.entries.size()));
+      } else if (key == "prev") {
+        expect_equal(what, word(words, ++at), std::to_string(message.log_index));
+      } else if (key == "commit") {
+        expect_equal(what, word(words, ++at), std::to_string(message.commit));
+      } else if (key == "match") {
+        expect_equal(what, word(words, ++at), std::to_string(message.match));
+      } else if (key == "term") {
+        expect_equal(what, word(words, ++at), std::to_string(message.term));
+      } else {
+        bad_line("unknown word '" + key + "'");
+      }
+    }
+  }
+
+  static Words terms_of(const Core& core) {
+    Words terms;
+    for (Index index = core.log().first_index(); index <= core.last_index(); ++index) {
+      terms.push_back(std::to_string(core.log().at(index).term));
+    }
+    return terms;
+  }
+
+  void expect_server(const Words& words) {
+    const std::string& id = words[0];
+    const std::string& key = word(words, 1);
+    if (key == "commands") {
+      expect_equal(id + "'s applied commands", joined(Words(words.begin() + 2, words.end())), joined(node(id).commands));
+      return;
+    }
+    const Core& server = core(id);
+    const std::string what = id + "'s " + key;
+    if (key == "leader" || key == "follower" || key == "candidate" || key == "pre-candidate") {
+      expect_equal(id + "'s role", key, to_string(server.role()));
+    } else if (key == "term") {
+      expect_equal(what, word(words, 2), std::to_string(server.term()));
+    } else if (key == "vote") {
+      expect_equal(what, word(words, 2), server.vote().empty() ? "none" : server.vote());
+    } else if (key == "follows") {
+      expect_equal(id + "'s leader", word(words, 2), server.leader().empty() ? "none" : server.leader());
+    } else if (key == "log") {
+      expect_equal(what, joined(Words(words.begin() + 2, words.end())), joined(terms_of(server)));
+    } else if (key == "last") {
+      expect_equal(what, word(words, 2), std::to_string(server.last_index()));
+    } else if (key == "commit") {
+      expect_equal(what, word(words, 2), std::to_string(server.commit_index()));
+    } else if (key == "durable") {
+      expect_equal(what, word(words, 2), std::to_string(server.durable_index()));
+    } else if (key == "applied") {
+      expect_equal(what, word(words, 2), std::to_string(server.applied_index()));
+    } else if (key == "entry") {
+      expect_equal(what, word(words, 3), std::string(server.log().at(to_number(word(words, 2))).bytes()));
+    } else if (key == "match" || key == "next" || key == "sends" || key == "counts") {
+      expect_progress(server, key, words);
+    } else {
+      bad_line("unknown word '" + key + "'");
+    }
+  }
+
+  void expect_progress(const Core& server, const std::string& key, const Words& words) {
+    const raft::Progress* progress = server.find_progress(word(words, 2));
+    if (progress == nullptr) unmet(server.id() + " follows no log of " + words[2]);
+    const std::string what = server.id() + "'s " + key + " of " + words[2];
+    std::string seen;
+    if (key == "match") seen = std::to_string(progress->match());
+    if (key == "next") seen = std::to_string(progress->next());
+    if (key == "sends") seen = progress->state() == raft::Progress::State::probe ? "probe" : "replicate";
+    if (key == "counts") seen = progress->counts() ? "yes" : "no";
+    expect_equal(what, word(words, 3), seen);
+  }
+
+  RaftCluster cluster_;
+  std::map<std::string, Message> held_;
+  std::map<std::string, std::pair<std::string, raft::ProposeResult>> waiters_;
+};
+
+}  // namespace
+
+RaftScript load_raft_script(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  RaftScript script{std::filesystem::path(path).stem().string(), text.str(), {}};
+  std::istringstream lines(script.text);
+  for (std::string line; std::getline(lines, line);) {
+    const Words words = split(line);
+    if (words.size() == 4 && words[0] == "red" && words[1] == "with" && words[2] == "defect") {
+      script.defects.push_back(words[3]);
+    }
+  }
+  return script;
+}
+
+std::optional<ScriptFailure> run_raft_script(const RaftScript& script, std::string_view defect) {
+  io::sim::Switchboard board;
+  if (!defect.empty()) {
+    const std::optional<io::Defence> which = io::defect_by_name(defect);
+    if (!which) return ScriptFailure{ScriptFailure::Kind::script, 0, "unknown defect '" + std::string(defect) + "'"};
+    board.off.insert(*which);
+  }
+  const io::sim::SwitchboardGuard guard(&board);
+  Player player(1);
+  std::istringstream lines(script.text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const Words words = split(line);
+    if (words.empty() || words[0] == "red") continue;
+    try {
+      player.play(words);
+    } catch (const Failed& failed) {
+      return ScriptFailure{failed.kind, number, failed.text + "\n    " + line};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tests

@@ -1,0 +1,29 @@
+// Runs a scenario file: one step a line, as tests/scenario/README.md describes, over a RaftCluster.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tests {
+
+struct RaftScript {
+  std::string name;                  // of the file, without folder and ending
+  std::string text;
+  std::vector<std::string> defects;  // each turns the scenario red: lines "red with defect NAME"
+};
+
+RaftScript load_raft_script(const std::string& path);
+
+// What stopped a script: an expectation that did not hold, a violated invariant, or a line that makes no sense.
+struct ScriptFailure {
+  enum class Kind { expectation, violation, script } kind = Kind::script;
+  int line = 0;
+  std::string text;
+};
+
+// Runs with every defence on, or with the one that `defect` names off. Nothing: every line held, and no invariant broke.
+std::optional<ScriptFailure> run_raft_script(const RaftScript& script, std::string_view defect = {});
+
+}  // namespace tests
