@@ -71,6 +71,13 @@ struct Config {
     LogFormat format = LogFormat::json;
   } log;
 
+  // No settings: what the simulator varies to reach rare paths. Production keeps these values.
+  struct Tuning {
+    uint32_t append_entries_max = 4096;         // raft::Settings::append_entries_max
+    uint64_t raft_segment_bytes = 16u << 20;    // raft::LogSettings::segment_bytes
+    uint64_t fsm_flush_bytes = 8u << 20;        // metastore::FsmSettings::flush_bytes
+  } tuning;
+
   bool insecure = false;    // flag --insecure only
   std::string io = "auto";  // flag --io only: auto, uring, epoll
 
