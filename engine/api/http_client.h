@@ -37,7 +37,6 @@ class HttpClient {
  private:
   struct Connection;
   io::Status ensure_connected(io::Instant deadline);
-  io::Result<HttpResponse> read_response(bool is_head, io::Instant deadline);
 
   io::Net& net_;
   std::string address_;
