@@ -50,7 +50,6 @@ struct Config {
     io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
     io::Duration raft_election_timeout_min = std::chrono::milliseconds(400);
     io::Duration raft_election_timeout_max = std::chrono::milliseconds(700);
-    io::Duration raft_disk_stall_timeout = std::chrono::seconds(2);
   } cluster;
 
   struct Storage {

@@ -57,8 +57,11 @@ struct NodeServer::Connection {
   }
 };
 
-NodeServer::NodeServer(io::Env& env, Handler handler, size_t control_concurrency)
-    : env_(env), handler_(std::move(handler)), control_concurrency_(control_concurrency) {}
+NodeServer::NodeServer(io::Env& env, Handler handler, Immediate immediate, size_t control_concurrency)
+    : env_(env),
+      handler_(std::move(handler)),
+      immediate_(std::move(immediate)),
+      control_concurrency_(control_concurrency) {}
 
 void NodeServer::serve(std::unique_ptr<io::Stream> stream, std::string first_bytes) {
   Connection connection{env_, std::move(stream), {}, {}, {}, false, false};
@@ -104,10 +107,11 @@ void NodeServer::serve(std::unique_ptr<io::Stream> stream, std::string first_byt
 }
 
 void NodeServer::take_request(Connection& connection, io::Scope& scope, uint64_t id, std::string payload) {
-  if (payload.size() == 1 && payload.front() == static_cast<char>(Op::applied_index)) {
-    // Rarely waits, so it needs no fiber of its own.
-    connection.send(FrameType::node_reply, id, encode(run(payload)));
-    return;
+  if (immediate_ && !payload.empty()) {
+    if (const std::optional<NodeReply> reply = immediate_(payload)) {
+      connection.send(FrameType::node_reply, id, encode(*reply));
+      return;
+    }
   }
   while (connection.requests.size() >= kRequestsPerConnection && !connection.broken) {
     connection.request_ended.wait();
@@ -144,7 +148,7 @@ void NodeServer::handle(Connection& connection, uint64_t id, const std::string& 
     ~Slot() {
       if (held) {
         --server.control_running_;
-        server.control_freed_.notify_one();
+        server.control_freed_.notify_all();  // a cancelled waiter would keep a single wake to itself
       }
     }
   } slot{*this, gated};

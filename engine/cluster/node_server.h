@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,8 +30,10 @@ class NodeServer {
  public:
   // Answers one request; `payload` begins with its opcode and is not empty. May wait.
   using Handler = std::function<NodeReply(std::string_view payload)>;
+  // Answers what can be answered without waiting, before a fiber is made for it; nullopt leaves it to the handler.
+  using Immediate = std::function<std::optional<NodeReply>(std::string_view payload)>;
 
-  NodeServer(io::Env& env, Handler handler, size_t control_concurrency = 64);
+  NodeServer(io::Env& env, Handler handler, Immediate immediate = nullptr, size_t control_concurrency = 64);
   NodeServer(const NodeServer&) = delete;
   NodeServer& operator=(const NodeServer&) = delete;
 
@@ -45,6 +48,7 @@ class NodeServer {
 
   io::Env& env_;
   Handler handler_;
+  Immediate immediate_;
   size_t control_concurrency_;
   size_t control_running_ = 0;
   io::Condition control_freed_;
