@@ -23,6 +23,7 @@
 #include "io/completion.h"
 #include "io/fiber.h"
 #include "io/real/clock.h"
+#include "io/real/file_operation.h"
 #include "io/real/poller.h"
 #include "io/real/threads.h"
 
@@ -68,19 +69,26 @@ class Loop final : public Runtime {
   // ---- For the other parts of this folder; loop thread only -----------------------------------------------------------------
 
   Poller& poller() { return *poller_; }
-  // Runs `work` on a file thread; `what` and `path` are for the settings' hook. Completes on the loop.
+  // Runs `work` on a file thread; `what` and `path` are for the settings' hook. Completes on the loop, after `at_end`.
   template <typename T>
-  Completion<T> start_on_file_thread(std::string_view what, std::string_view path, std::function<Result<T>()> work) {
+  Completion<T> start_on_file_thread(std::string_view what, std::string_view path, std::function<Result<T>()> work,
+                                     std::function<void()> at_end = [] {}) {
     Completion<T> completion;
-    run_on_file_thread(what, path, [this, completion, work = std::move(work)]() mutable {
+    ++operations_;
+    start_on_thread(what, path, [this, completion, work = std::move(work), at_end = std::move(at_end)]() mutable {
       auto result = std::make_shared<Result<T>>(work());
-      work = nullptr;  // what it captured dies here, not on the loop
-      post_operation_end([completion = std::move(completion), result] { completion.complete(std::move(*result)); });
+      work = nullptr;  // what it captured dies here; the rest dies on the loop
+      post([this, completion = std::move(completion), result = std::move(result), at_end = std::move(at_end)] {
+        --operations_;
+        at_end();
+        completion.complete(std::move(*result));
+      });
     });
     return completion;
   }
   // A read, write or sync: in the kernel where the poller can, else on a file thread.
-  void start_file(std::unique_ptr<FileOperation> operation);
+  void start_file(FileOperation::Kind kind, std::shared_ptr<OpenFile> file, uint64_t offset, std::string buffer,
+                  FileOperation::End end);
   // Called by an operation that ended without a wait: now and then it lets other fibers go first. Throws Cancelled.
   void pace();
   // Room for one receive; its content is of no account after the next wait.
@@ -96,11 +104,10 @@ class Loop final : public Runtime {
 
   Loop(LoopSettings settings, std::unique_ptr<Poller> poller, bool uses_uring, std::string fallback_reason);
   Status arm_wakeup();
-  void turn(bool may_wait);
+  void turn();
   void run_posted();
   Duration wait_at_most(Instant now) const;
-  void run_on_file_thread(std::string_view what, std::string_view path, std::function<void()> work);
-  void post_operation_end(std::function<void()> work);
+  void start_on_thread(std::string_view what, std::string_view path, std::function<void()> work);
 
   LoopSettings settings_;
   BootClock clock_;

@@ -46,7 +46,7 @@ class Poller {
   // True when the kernel runs file operations for this poller; else start_file must not be called and threads do it.
   virtual bool runs_files() const = 0;
   // Takes `operation` over until it has ended, then calls its end. Handed to the kernel by the next turn.
-  virtual void start_file(std::unique_ptr<FileOperation> operation) = 0;
+  virtual void start_file(std::shared_ptr<FileOperation> operation) = 0;
 
   // Hands over what has been started, waits up to `timeout` (zero: only looks; negative: without limit) for news and reports
   // it. One system call when nothing else is to be done.
