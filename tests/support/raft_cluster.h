@@ -65,6 +65,7 @@ class RaftCluster {
   void add_stranger(const raft::ServerId& id);
   Node& node(const raft::ServerId& id);
   std::map<raft::ServerId, Node>& nodes() { return nodes_; }
+  const std::map<raft::ServerId, Node>& nodes() const { return nodes_; }
   // The entry that stands for (index, term) in a given log: the same on every server.
   static raft::Entry given_entry(raft::Index index, raft::Term term);
 
