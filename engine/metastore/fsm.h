@@ -12,9 +12,9 @@
 //
 // Where things run: the database belongs to the store lane. On the loop are what has been published by finished batches (state,
 // domain versions, a bounded cache of records) and reads of what RocksDB has in memory, at the RocksDB snapshot of the last
-// published batch; any other read goes to the lane. Memory: kCachedTopicsMax records, beside RocksDB's own (options.h).
+// published batch; any other read goes to the lane. Memory: kCachedTopicsMax records, beside RocksDB's own (database_options.h).
 //
-// fsm.db is a directory of databases with a file ACTIVE that names the live one; only one is ever there until images are
+// fsm.db is a directory of databases with a file ACTIVE that names the live one (active_file.h); only one is ever there until images are
 // installed beside it (a later part).
 //
 // Left to others: whether the replica is current (raft), what may be proposed (engine/topics), a raft log that ends before the

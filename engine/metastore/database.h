@@ -1,0 +1,142 @@
+// fsm.db's live database, as the store lane uses it: opened, written batch by batch, read, flushed, closed. Plain blocking code
+// without fibers; everything here but View::find_cached is for the lane alone.
+//
+// A failed write leaves an outcome that only a reopened database tells: after one, reopen() before anything else. What RocksDB
+// reports of failed background flushes comes with the next write.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/metastore/apply.h"
+#include "engine/metastore/transaction.h"
+#include "io/kv_host.h"
+#include "io/result.h"
+#include "raft/types.h"
+
+namespace engine::metastore {
+
+io::Error database_error(const rocksdb::Status& status, std::string_view what);
+
+// The database at the end of one batch. Holds back nothing but a snapshot; must be gone before the database is closed.
+class View {
+ public:
+  explicit View(std::shared_ptr<rocksdb::DB> db) : db_(std::move(db)), snapshot_(db_->GetSnapshot()) {}
+  ~View() { db_->ReleaseSnapshot(snapshot_); }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  enum class Found { present, absent, not_cached, failed };
+  // Answers from memory alone, without any file operation: this one may be called on the loop.
+  Found find_cached(const std::string& row_key, std::string& value) const;
+
+  // The rest may read files: on the lane only. Each says how it ended beside what it found.
+  struct Lookup {
+    io::Status status;
+    std::optional<std::string> value;  // nullopt: no such row
+  };
+  Lookup find(const std::string& row_key) const;
+  struct Rows {
+    io::Status status;
+    std::vector<std::pair<std::string, std::string>> rows;
+  };
+  // Up to `limit` rows with begin <= key < end, in key order.
+  Rows scan(const std::string& begin, const std::string& end, size_t limit) const;
+  // Sum of the hashes of all rows but fsm_meta's.
+  struct Sum {
+    io::Status status;
+    uint64_t digest = 0;
+  };
+  Sum digest() const;
+
+ private:
+  rocksdb::ReadOptions read_options() const;
+
+  std::shared_ptr<rocksdb::DB> db_;
+  const rocksdb::Snapshot* snapshot_;
+};
+
+// What became of a batch of entries.
+struct BatchOutcome {
+  enum class Kind {
+    written,        // every entry up to `unknown`, or all
+    stalled,        // nothing was written: RocksDB asks to wait
+    write_failed,   // unknown: reopen
+    sync_failed,    // never to be retried
+    read_failed,    // nothing was written
+  };
+  Kind kind = Kind::written;
+  std::optional<io::Error> error;  // of what was not written
+
+  FsmState state;  // after the batch
+  std::vector<std::string> answers;
+  std::vector<std::vector<Bump>> bumps;
+  std::vector<Undecodable> undecodable;
+  std::optional<UnknownEntry> unknown;
+  uint32_t last_type = 0;
+  raft::Index last_index = 0;
+  std::shared_ptr<const View> view;
+  uint64_t fsm_bytes = 0;
+};
+
+class Database {
+ public:
+  struct Settings {
+    uint32_t newest_type = 0;
+    uint64_t flush_bytes = 0;
+    std::string build;
+  };
+  // `directory`: under the data directory, without a trailing '/'. `kv` outlives the database.
+  Database(io::KvHost& kv, std::string directory, Settings settings);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // Opens the database, or makes it where there is none. One that has applied a newer entry type is refused (`invalid`) before
+  // anything is written. Errors as Fsm::open.
+  io::Status open();
+  void close();
+  bool is_open() const { return db_ != nullptr; }
+  const std::string& directory() const { return directory_; }
+
+  const FsmState& state() const { return state_; }
+  std::shared_ptr<const View> view() const { return std::make_shared<const View>(db_); }
+  uint64_t fsm_bytes() const;
+
+  // Evaluates the entries and writes effects and state as one batch.
+  BatchOutcome apply(const std::vector<raft::Entry>& entries);
+
+  // The two halves of a batch whose index is written apart from its effects (a defect: see io/defence.h). begin_apart writes
+  // the index; unless that fails, finish_apart must follow and writes the effects.
+  BatchOutcome begin_apart(const std::vector<raft::Entry>& entries);
+  BatchOutcome finish_apart();
+
+ private:
+  struct Prepared;
+
+  io::Status check_newest_type(const std::string& path);
+  io::Status read_state(rocksdb::DB& db, FsmState& state) const;
+  bool prepare(const std::vector<raft::Entry>& entries, Prepared& prepared);
+  // False when it failed, with the outcome's kind and error set.
+  bool write(rocksdb::WriteBatch& batch, BatchOutcome& outcome);
+  void finish(BatchOutcome& outcome);
+  void flush_when_due();
+
+  io::KvHost& kv_;
+  const std::string directory_;
+  const Settings settings_;
+  std::shared_ptr<rocksdb::DB> db_;
+  FsmState state_;
+  uint64_t unflushed_bytes_ = 0;
+  std::unique_ptr<Prepared> apart_;
+};
+
+}  // namespace engine::metastore

@@ -1,0 +1,79 @@
+#include "engine/metastore/database_options.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+namespace engine::metastore {
+
+namespace {
+
+class SilentLogger final : public rocksdb::Logger {
+ public:
+  SilentLogger() : Logger(rocksdb::InfoLogLevel::FATAL_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+rocksdb::BlockBasedTableOptions table_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes, 0);
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  constexpr double kFilterBitsPerKey = 10;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  return table;
+}
+
+}  // namespace
+
+rocksdb::Options database_options(rocksdb::Env* env, bool create) {
+  rocksdb::Options options;
+  options.env = env;
+  options.create_if_missing = create;
+  options.error_if_exists = false;
+  options.paranoid_checks = true;
+  options.info_log = std::make_shared<SilentLogger>();
+  options.db_host_id = "narad";
+  options.fail_if_options_file_error = false;
+
+  options.max_file_opening_threads = 1;
+  options.max_subcompactions = 1;
+  options.max_background_jobs = 2;
+  options.max_bgerror_resume_count = 0;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.skip_stats_update_on_db_open = true;
+
+  options.write_buffer_size = kMemtableBytesMax;
+  options.arena_block_size = 64u << 10;
+  options.max_write_buffer_number = 16;
+  options.level0_file_num_compaction_trigger = 4;
+  options.level0_slowdown_writes_trigger = 1 << 20;
+  options.level0_stop_writes_trigger = 1 << 20;
+  options.soft_pending_compaction_bytes_limit = 0;
+  options.hard_pending_compaction_bytes_limit = 0;
+  options.target_file_size_base = 16u << 20;
+  options.compression = rocksdb::kNoCompression;
+
+  options.enable_pipelined_write = false;
+  options.allow_concurrent_memtable_write = false;
+  options.atomic_flush = true;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  options.avoid_flush_during_recovery = false;
+  options.manual_wal_flush = false;
+
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options()));
+  return options;
+}
+
+rocksdb::WriteOptions write_options() {
+  rocksdb::WriteOptions options;
+  options.sync = false;
+  options.disableWAL = false;
+  options.no_slowdown = true;
+  return options;
+}
+
+}  // namespace engine::metastore
