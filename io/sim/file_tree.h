@@ -46,6 +46,7 @@ struct Node {
   uint64_t next_sequence = 0;
   // Set by a failed sync, whose pages count as clean without being on the disk: the durable bytes then stand here.
   std::optional<std::string> durable;
+  bool opaque = false;  // RocksDB's: its bytes stay out of the trace (they carry ids that differ between runs)
   std::vector<OpenFile*> in_flight;  // handles with an operation under way
 
   // A directory.
@@ -112,9 +113,11 @@ class FileTree {
   NodePtr parent_of(std::string_view path, std::string_view& name) const;
   NodePtr make_directories(std::string_view path);
   void apply(const Change& change);  // to the present tree, and remembers it as not durable
+  static void make_durable(const Edit& edit);
   void set_entry(Node& directory, const std::string& name, const NodePtr& node);
   void lose_unsynced(Node& file, RandomStream draws, bool scattered, uint32_t bit_flip_ppm);
   void recount();
+  void drop_pending(const Node& directory, std::string_view name);
 
   NodePtr root_;
   std::deque<Change> pending_;

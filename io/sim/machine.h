@@ -12,6 +12,7 @@
 // (a fault of its disk) thus lets that call fail out first, with the disk as it was at the fault.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 
 #include "io/env.h"
 #include "io/sim/clock.h"
+#include "io/sim/process_log.h"
 #include "io/sim/settings.h"
 
 namespace io::sim {
@@ -51,6 +53,8 @@ class Incarnation {
   Instant started_at() const { return started_at_; }
   // Valid while live; for world code that acts in the process's name (a control fiber).
   Env& env();
+  // The last lines of its log, oldest first; still there when it has ended.
+  const std::deque<LogLine>& log_lines() const;
   // A further fiber of this process, beside its main ("control").
   Task spawn(std::string name, std::function<void()> body);
 
@@ -80,6 +84,7 @@ class Incarnation {
   Instant loop_free_at_{};
   RandomStream schedule_draws_;
   std::unique_ptr<ProcessParts> parts_;  // gone once buried
+  std::deque<LogLine> last_log_lines_;
 };
 
 class Machine {

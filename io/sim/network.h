@@ -33,7 +33,7 @@ namespace io::sim {
 class Connection;
 class Incarnation;
 class Machine;
-class ListenerState;
+struct ListenerState;
 class World;
 
 class Network {
@@ -73,15 +73,16 @@ class Network {
 
  private:
   friend class Connection;
-  friend class ListenerState;
   friend class SimListener;
   using Port = std::pair<uint32_t, uint16_t>;  // machine id, port
 
-  Duration draw_latency(const Machine& from, const Machine& to, RandomStream& draws);
   // True when nothing can get from one to the other now: the path is cut, or the receiver has no power.
   bool unreachable(const Machine& from, const Machine& to) const;
+  // When something sent now arrives; a machine that reads slowly gets it later still.
+  Duration draw_delay(const Machine& from, const Machine& to, size_t bytes, RandomStream& draws) const;
   void resume_held();
-  void forget(uint64_t connection);
+  ListenerState* listener_at(const Machine& machine, uint16_t port, bool via_loopback) const;
+  uint16_t free_port(const Machine& machine, uint16_t first);
 
   World& world_;
   LatencyTable latency_;
@@ -91,7 +92,7 @@ class Network {
   std::map<uint32_t, Duration> read_delay_;
   std::map<Port, std::shared_ptr<ListenerState>> listeners_;
   std::map<uint64_t, std::shared_ptr<Connection>> connections_;
-  std::map<uint32_t, uint16_t> next_port_;
+  std::map<uint32_t, uint16_t> last_port_;
   uint64_t next_connection_ = 1;
 };
 

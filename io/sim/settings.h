@@ -56,6 +56,7 @@ struct NetSettings {
   LatencyTable loopback{{{990, 10us, 30us}, {10, 30us, 300us}}};                                   // one way, one machine
   int64_t byte_ps = 8'000;             // transfer time of each byte, picoseconds (1 Gbit/s)
   size_t buffer_bytes = 256 * 1024;    // sent and not yet read by the far side, each way; a writer waits beyond it
+  uint32_t short_read_ppm = 50'000;    // reads that return less than has arrived: a stream keeps no boundaries
   size_t accept_backlog = 128;         // connections not yet accepted; beyond it attempts are dropped and tried again
   // A lost segment comes again after this long, and everything behind it on its connection waits.
   LatencyTable retransmission{{{900, 200us, 4ms}, {90, 200ms, 260ms}, {10, 600ms, 800ms}}};
@@ -75,8 +76,8 @@ struct MachineSettings {
   std::string name;                        // its host name on the network, unique in the world
   uint64_t disk_capacity = 8ULL << 30;     // bytes
   int64_t clock_drift_ppm = 0;             // both of its clocks run this much fast (slow when negative), |drift| <= 100,000
-  Duration clock_offset{0};                // what its monotonic clock read when the world began, >= 0
-  WallTime wall_at_start{1'700'000'000s};  // what its calendar clock read then
+  Duration clock_offset{0};                // what its monotonic clock reads when the machine is made, >= 0
+  WallTime wall_at_start{1'700'000'000s};  // what its calendar clock reads then
   uint32_t slow_percent = 100;             // its costs, in percent of the world's
   // Files below these prefixes may keep any sectors of their unsynced writes after a power loss, in any order (a log must
   // detect that). Elsewhere a prefix of the unsynced writes stays and the next one may be cut short.

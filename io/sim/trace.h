@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 namespace io::sim {
 
@@ -56,11 +57,22 @@ class Trace {
 
   uint64_t hash() const { return hash_; }
   uint64_t records() const { return records_; }
+  bool listened() const { return static_cast<bool>(sink_); }
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
-  // `who` is machine and incarnation in one number, `who_name` its readable form.
+  // Log lines are shown and not hashed: which of them are made is the reader's choice. `who` is machine and incarnation in one number, `who_name` its readable form.
   void record(TraceKind kind, int64_t at_ns, uint64_t who, std::string_view who_name, std::string_view what, uint64_t a,
               uint64_t b, uint64_t c) {
+    if (kind != TraceKind::log) {
+      fold_record(kind, at_ns, who, what, a, b, c);
+    }
+    if (sink_) [[unlikely]] {
+      print(kind, at_ns, who_name, what, a, b, c);
+    }
+  }
+
+ private:
+  void fold_record(TraceKind kind, int64_t at_ns, uint64_t who, std::string_view what, uint64_t a, uint64_t b, uint64_t c) {
     ++records_;
     fold(static_cast<uint64_t>(at_ns));
     fold(who << 8 | static_cast<uint64_t>(kind));
@@ -68,12 +80,7 @@ class Trace {
     fold(a);
     fold(b);
     fold(c);
-    if (sink_) [[unlikely]] {
-      print(kind, at_ns, who_name, what, a, b, c);
-    }
   }
-
- private:
   void fold(uint64_t word) {
     hash_ = (hash_ ^ word) * 0x9fb21c651e98df25ULL;
     hash_ ^= hash_ >> 29;

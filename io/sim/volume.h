@@ -18,8 +18,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "io/disk.h"
 #include "io/result.h"
 #include "io/sim/file_tree.h"
 #include "io/sim/settings.h"
@@ -100,29 +102,49 @@ class Volume {
   // Calls `observer` before each mutating operation lands (checks of what is removed or overwritten).
   void set_observer(std::function<void(DiskOp, std::string_view path)> observer) { observer_ = std::move(observer); }
 
-  // ---- For the parts of io/sim ---------------------------------------------------------------------------------------------
-  struct Verdict {
-    std::optional<Error> error;
-    // For a write: how many of its bytes land (all when no fault), where, and with which bit flipped.
-    std::optional<uint64_t> landing_bytes;
-    std::optional<uint64_t> landing_offset;
-    std::optional<uint64_t> flipped_bit;
-    bool lands = true;  // with an error: the operation took effect all the same
-  };
-  // Judges one operation of `process` at its landing. `bytes` is what it writes, `growth` by how much it needs more room.
-  Verdict judge(Incarnation& process, DiskOp op, std::string_view path, uint64_t offset, uint64_t bytes, uint64_t growth);
-  // How long the operation takes; draws slow faults.
-  Duration latency(DiskOp op, std::string_view path, uint64_t bytes);
-  // True when an operation that starts now hangs: `resume` is called at release.
-  bool hangs(DiskOp op, std::string_view path, std::function<void()> resume);
-  RandomStream& draws() { return draws_; }
-  Machine& machine() { return machine_; }
+  // ---- Operations of processes, for the parts of io/sim: each is judged by the faults and lands at once ---------------------
+  // A dead process's operations fail and change nothing.
+  Result<NodePtr> open(Incarnation& process, std::string_view path, OpenMode mode);
+  Result<std::string> read(Incarnation& process, const Node& file, std::string_view path, uint64_t offset, size_t length);
+  Status write(Incarnation& process, Node& file, std::string_view path, uint64_t offset, std::string_view data);
+  Status truncate(Incarnation& process, Node& file, std::string_view path, uint64_t size);
+  Status sync(Incarnation& process, Node& file, std::string_view path, uint64_t mark);
+  Status make_directory(Incarnation& process, std::string_view path);  // with its parents; success when it is there
+  Status rename(Incarnation& process, std::string_view from, std::string_view to);
+  Status link(Incarnation& process, std::string_view from, std::string_view to);
+  Status remove(Incarnation& process, std::string_view path);
+  Status sync_directory(Incarnation& process, std::string_view path);
+  Result<std::vector<std::string>> list(Incarnation& process, std::string_view path);
+  Result<FileInfo> stat(Incarnation& process, std::string_view path);
+  Status lock(Incarnation& process, std::string_view path);  // busy
+  void unlock(std::string_view path);
 
-  // The two ends of a process that the disk notices.
+  // How long an operation takes; draws slow faults.
+  Duration latency(DiskOp op, std::string_view path, uint64_t bytes);
+  // True when an operation that begins now hangs: it goes on when_released.
+  bool hangs(DiskOp op, std::string_view path);
+  void when_released(std::function<void()> resume) { hanging_.push_back(std::move(resume)); }
+  // RocksDB's calls cannot wait: what hangs inside one is remembered, and the lane asks after its call whether it is to hang.
+  void note_lane_hang() { lane_hangs_ = true; }
+  bool take_lane_hang() { return std::exchange(lane_hangs_, false); }
+  RandomStream& draws() { return draws_; }
+
+  // A process has ended: gives its locks up. `in_flight` is called in between, while operations still land without faults.
+  void process_ended(Incarnation& process, const std::function<void()>& in_flight);
   void power_lost();
 
  private:
-  bool scripted(DiskOp op, std::string_view path, FaultAction& action);
+  struct Verdict;
+  Verdict judge(Incarnation& process, DiskOp op, std::string_view path, uint64_t bytes, uint64_t growth);
+  void strike(Verdict& verdict, FaultAction action, std::string_view path, uint64_t bytes);
+  // The first scripted fault that this operation meets, taken off the list.
+  std::optional<FaultAction> take_scripted(DiskOp op, std::string_view path, bool at_start);
+  // Records the operation, and carries out a kill or power loss that it met.
+  void conclude(Incarnation& process, const Verdict& verdict, DiskOp op, std::string_view path, uint64_t offset,
+                uint64_t length, uint64_t hash, bool opaque);
+  // An operation on names: judged, then `change` if it lands.
+  template <typename Change>
+  Status change_names(Incarnation& process, DiskOp op, std::string_view path, uint64_t growth, const Change& change);
 
   Machine& machine_;
   const MachineSettings& settings_;
@@ -132,7 +154,10 @@ class Volume {
   std::vector<FaultRates> rates_;
   std::vector<ScriptedFault> scripted_;
   bool stalled_ = false;
+  bool lane_hangs_ = false;
   std::vector<std::function<void()>> hanging_;
+  bool no_faults_ = false;  // what a dying process had in flight lands without faults
+  std::map<std::string, uint64_t, std::less<>> locks_;  // path -> Incarnation::trace_id
   uint64_t mutations_ = 0;
   std::function<void(DiskOp, std::string_view)> observer_;
 };

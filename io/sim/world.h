@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "io/fiber.h"
+#include "io/log.h"
 #include "io/random.h"
 #include "io/sim/event_queue.h"
 #include "io/sim/settings.h"
@@ -78,6 +79,12 @@ class World final : public Runtime {
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
 
+  // Log lines at or above `level` (default info) are kept by each process and handed to `sink`, if any.
+  using LogSink = std::function<void(Incarnation&, LogLevel, std::string_view line)>;
+  void set_log_sink(LogLevel level, LogSink sink);
+  LogLevel log_level() const { return log_level_; }
+  const LogSink& log_sink() const { return log_sink_; }
+
   uint64_t hash() const { return trace_.hash(); }
   uint64_t events() const { return events_; }
   void set_trace_sink(Trace::Sink sink) { trace_.set_sink(std::move(sink)); }
@@ -104,7 +111,8 @@ class World final : public Runtime {
   // Runs `fn` for `process` (a slice or a lane call) and returns what it cost.
   template <typename Fn>
   Duration run_for_process(Incarnation& process, Fn&& fn);
-  // Unwinds a dead process once no slice or lane call is in progress.
+  bool tracing() const { return trace_.listened(); }
+  // Unwinds a dead process once the present event has ended.
   void bury(Incarnation& process);
 
  protected:
@@ -118,7 +126,6 @@ class World final : public Runtime {
   void begin_process_work(Incarnation& process);
   Duration end_process_work(Incarnation& process);
   void bury_the_dead();
-  void after_event();
 
   uint64_t seed_;
   WorldSettings settings_;
@@ -131,9 +138,12 @@ class World final : public Runtime {
   std::vector<std::string> violations_;
   std::function<void(const Occurrence&)> after_event_;
   Occurrence occurrence_;
+  LogLevel log_level_ = LogLevel::info;
+  LogSink log_sink_;
 
   Incarnation* running_ = nullptr;
   Duration charge_{0};
+  bool in_event_ = false;
   std::vector<Incarnation*> dead_;  // deaf, not yet unwound
 
   std::unique_ptr<Network> network_;
