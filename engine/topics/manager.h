@@ -1,7 +1,7 @@
 // The topic manager: what the leader does with a topic request, and how any node answers a read.
 //
 // A write goes: body checked by rules.h; the name's lock (letter case ignored), so that two requests for one name take turns;
-// a barrier, once a term, before this node's own replica is trusted; checks against the stored record; the proposal; the state
+// a barrier, once a term and after each unknown outcome, before this node's own replica is trusted; checks against the stored record; the proposal; the state
 // machine's answer turned into a status. Both transports (HTTP on the leader, the node protocol from a follower) come here, so
 // a forwarded request is judged by the same rules.
 //
@@ -37,6 +37,9 @@ class Manager {
  public:
   // All references must outlive the manager.
   Manager(io::Env& env, metastore::Reader& reader, Proposer& proposer, Limits limits);
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
 
   // ---- Writes: on the leader. Fiber only; throw Cancelled. `deadline` bounds the whole request: a lock or barrier that is not
   // reached by then is a 503, a proposal not answered by then has an unknown outcome.
@@ -57,11 +60,12 @@ class Manager {
   // GET /v1/topics?limit=&page_token=: 200, 400, 503.
   Reply list(const std::optional<std::string>& limit, const std::optional<std::string>& page_token, io::Instant deadline);
 
-  // What a leader does before it answers from its own replica: a barrier, once a term. Ok, or why it cannot be trusted now.
+  // What a leader does before it answers from its own replica: a barrier where one is due. Ok, or why it cannot be trusted now.
   io::Status trust_local_state(io::Instant deadline);
 
  private:
   class NameLock;
+  class Distrust;
   struct NameSlot;
 
   Reply create_locked(const CreateRequest& request, io::Instant deadline);
@@ -79,8 +83,9 @@ class Manager {
   const Limits limits_;
   io::RandomStream ids_;
   std::map<std::string, NameSlot, std::less<>> locks_;  // by folded name; only names in use
-  io::Mutex barrier_mutex_;
-  raft::Term trusted_term_ = 0;  // the term in which a barrier has succeeded
+  // The term in which a barrier has succeeded; 0 again after a proposal of unknown outcome, since an entry of our own may then
+  // still change what the replica shows.
+  raft::Term trusted_term_ = 0;
 };
 
 // The status of a state machine's refusal. narad/entry-types.md section 7.

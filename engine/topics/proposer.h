@@ -29,7 +29,8 @@ class Proposer {
   virtual raft::Term term() const = 0;
   // Proposes a command and waits until it is applied here. Throws Cancelled.
   virtual Proposed propose(std::string command, io::Instant deadline) = 0;
-  // Waits until everything that was committed when it was called is applied here, and this node was proven leader meanwhile.
+  // Waits until this node is proven leader by a quorum round begun after the call, and everything that was committed anywhere
+  // or appended here before the call is applied here. So the entries of proposals whose outcome was unknown count too.
   virtual io::Status barrier(io::Instant deadline) = 0;
 };
 
