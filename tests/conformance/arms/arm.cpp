@@ -1,0 +1,24 @@
+#include "tests/conformance/arms/arm.h"
+
+#include "tests/conformance/arms/real_arm.h"
+
+namespace tests {
+
+std::string_view to_string(ArmKind kind) {
+  switch (kind) {
+    case ArmKind::uring: return "uring";
+    case ArmKind::epoll: return "epoll";
+    case ArmKind::sim: return "sim";
+  }
+  return "unknown";
+}
+
+std::unique_ptr<Arm> make_arm(ArmKind kind, const ArmSettings& settings, std::string& why_not) {
+  if (kind == ArmKind::sim) {
+    why_not = "not linked yet";
+    return nullptr;
+  }
+  return make_real_arm(kind, settings, why_not);
+}
+
+}  // namespace tests
