@@ -408,7 +408,8 @@ void FileTree::lose_unsynced(Node& file, RandomStream draws, bool scattered, uin
         file.content.resize(change.offset);
       }
     } else if (!scattered) {
-      const uint64_t length = i < whole ? change.length : i == whole ? draws.below(change.length + 1) : 0;
+      const bool torn = i == whole && draws.below(2) == 0;
+      const uint64_t length = i < whole ? change.length : torn ? draws.below(change.length + 1) : 0;
       if (length > 0) {
         overwrite(file.content, change.offset, std::string_view(written[i]).substr(0, length));
       }

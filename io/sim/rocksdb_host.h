@@ -10,6 +10,7 @@
 //   refused here: they cost more than all else in an open), a write_buffer_size large enough that only explicit flushes happen,
 //   and no_slowdown = true in every WriteOptions. Calls that would wait for background work hang: Flush with wait = false and
 //   pump() instead; a database is pumped before it is closed.
+// RocksDB syncs the directory of a database, never the name of that directory: whoever makes it syncs its parent.
 #pragma once
 
 #include <cstdint>
