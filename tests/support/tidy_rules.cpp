@@ -18,7 +18,10 @@ bool is_header(const Source& source) { return source.path.ends_with(".h"); }
 
 bool is_product(const Source& source) { return !starts_with(source.path, "tests/") && !starts_with(source.path, "bench/"); }
 
-bool is_main(const Source& source) { return source.path == "engine/main.cpp" || source.path == "chaos/main.cpp"; }
+// chaos/host/ is narad-chaos's own side of the real machine: worker processes, files of plans, the budget's clock.
+bool is_main(const Source& source) {
+  return source.path == "engine/main.cpp" || source.path == "chaos/main.cpp" || starts_with(source.path, "chaos/host/");
+}
 
 bool in_real(const Source& source) { return starts_with(source.path, "io/real/"); }
 

@@ -1,0 +1,329 @@
+#include "chaos/driver.h"
+
+#include <algorithm>
+
+namespace chaos {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long after a fault has ended its echo may be heard: reconnecting, a restart, the state machine's retries (30 s).
+constexpr io::Duration kEcho = 5s;
+constexpr io::Duration kDiskEcho = 45s;
+
+bool fits(Trigger trigger, sim::Moment moment) {
+  switch (trigger) {
+    case Trigger::now: return false;
+    case Trigger::elected: return moment == sim::Moment::elected;
+    case Trigger::campaign: return moment == sim::Moment::campaign;
+    case Trigger::vote: return moment == sim::Moment::vote;
+    case Trigger::append: return moment == sim::Moment::append;
+  }
+  return false;
+}
+
+}  // namespace
+
+Driver::Driver(sim::World& world, const Plan& plan) : world_(world), plan_(plan) {
+  for (int i = 0; i < world.node_count(); ++i) {
+    capacities_.push_back(world.machine(i).volume().capacity());
+  }
+}
+
+void Driver::schedule() {
+  world_.io().network().set_loss(static_cast<uint32_t>(plan_.setup.loss_ppm));
+  world_.io().network().set_latency(latency(0, 0s, true));
+  if (plan_.setup.loss_ppm > 0 || plan_.setup.tail_ppm > 0) {
+    world_.note_trouble(io::Instant(plan_.setup.safety) + kEcho);
+  }
+  world_.set_on_moment([this](sim::Moment moment, int node) { on_moment(moment, node); });
+  armed_.reserve(plan_.decisions.size());
+  for (const Decision& decision : plan_.decisions) {
+    world_.io().at(io::Instant(decision.at), [this, &decision] {
+      if (is_healed_) {
+        return;
+      }
+      if (decision.on == Trigger::now) {
+        after(decision.wait, [this, &decision] { strike(decision, -1); });
+      } else {
+        armed_.push_back({&decision});
+      }
+    });
+  }
+}
+
+void Driver::on_moment(sim::Moment moment, int node) {
+  for (Armed& armed : armed_) {
+    if (!armed.done && fits(armed.decision->on, moment)) {
+      armed.done = true;
+      after(armed.decision->wait, [this, decision = armed.decision, node] { strike(*decision, node); });
+    }
+  }
+}
+
+std::vector<int> Driver::resolve(const std::vector<int>& names, io::RandomStream& draws, int moment_node) const {
+  std::vector<int> nodes;
+  const auto drawn = [&] { return static_cast<int>(draws.below(static_cast<uint64_t>(world_.node_count()))); };
+  int leader = moment_node >= 0 ? moment_node : world_.leader();
+  for (const int name : names) {
+    if (name == kAll) {
+      for (int i = 0; i < world_.node_count(); ++i) {
+        nodes.push_back(i);
+      }
+      continue;
+    }
+    int node = name;
+    if (name == kLeader || name == kVoter) {
+      node = leader >= 0 ? leader : drawn();
+    } else if (name == kAnyNode) {
+      node = drawn();
+    } else if (name == kFollower) {
+      node = drawn();
+      if (node == leader) {
+        node = (node + 1) % world_.node_count();
+      }
+    }
+    nodes.push_back(node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+io::sim::LatencyTable Driver::latency(uint64_t extra_ppm, io::Duration extra_delay, bool with_tail) const {
+  const Setup& setup = plan_.setup;
+  const uint64_t tail_ppm = with_tail ? setup.tail_ppm : 0;
+  io::sim::LatencyTable table;
+  table.rows.push_back({static_cast<uint32_t>(1'000'000 - tail_ppm - extra_ppm), setup.net_low, setup.net_high});
+  if (tail_ppm > 0) {
+    table.rows.push_back({static_cast<uint32_t>(tail_ppm), setup.net_high, std::max(setup.tail_max, setup.net_high)});
+  }
+  if (extra_ppm > 0) {
+    table.rows.push_back({static_cast<uint32_t>(extra_ppm), setup.net_high, std::max(extra_delay, setup.net_high)});
+  }
+  return table;
+}
+
+void Driver::strike(const Decision& decision, int moment_node) {
+  if (is_healed_) {
+    return;
+  }
+  ++struck_;
+  io::RandomStream draws(io::mix(io::mix(plan_.seed, io::stable_hash("decision")), decision.id));
+  const std::vector<int> nodes = resolve(decision.node, draws, moment_node);
+  world_.io().record(io::sim::TraceKind::world, nullptr, kind_name(decision.kind), decision.id,
+                     nodes.empty() ? 0 : static_cast<uint64_t>(nodes[0]) + 1);
+  world_.note_trouble(world_.now() + decision.span + decision.down + kEcho);
+  switch (decision.kind) {
+    case Kind::kill:
+    case Kind::power_loss:
+    case Kind::stop:
+    case Kind::freeze:
+    case Kind::slow:
+    case Kind::kill_at: return strike_process(decision, nodes);
+    case Kind::rolling: return roll(decision);
+    case Kind::cut:
+    case Kind::partition:
+    case Kind::heal:
+    case Kind::loss:
+    case Kind::tail: return strike_network(decision, nodes, draws, moment_node);
+    case Kind::disk_full:
+    case Kind::disk_error:
+    case Kind::disk_stall:
+    case Kind::disk_slow: return strike_disk(decision, nodes);
+    case Kind::wall_jump:
+    case Kind::drift: return strike_clock(decision, nodes);
+  }
+}
+
+// ---- processes -------------------------------------------------------------------------------------------------------------
+
+void Driver::strike_process(const Decision& decision, const std::vector<int>& nodes) {
+  for (const int node : nodes) {
+    io::sim::Machine& machine = world_.machine(node);
+    switch (decision.kind) {
+      case Kind::kill: world_.kill(node, decision.down); break;
+      case Kind::power_loss: world_.power_loss(node, decision.down); break;
+      case Kind::stop: world_.stop(node, decision.down); break;
+      case Kind::freeze: machine.freeze(decision.span); break;
+      case Kind::slow:
+        machine.set_slow_percent(static_cast<uint32_t>(decision.percent));
+        after(decision.span, [&machine] { machine.set_slow_percent(100); });
+        break;
+      default: {
+        io::sim::ScriptedFault fault;
+        fault.action = decision.how == "kill" ? io::sim::FaultAction::kill : io::sim::FaultAction::power_loss;
+        fault.nth = std::max<uint64_t>(decision.nth, 1);
+        machine.volume().script(fault);
+        world_.set_next_down(node, decision.down);
+      }
+    }
+  }
+}
+
+void Driver::roll(const Decision& decision) {
+  for (int node = 0; node < world_.node_count(); ++node) {
+    const io::Duration delay = (decision.down + decision.gap) * node;
+    world_.note_trouble(world_.now() + delay + decision.down + kEcho);
+    after(delay, [this, node, down = decision.down] {
+      if (!is_healed_) {
+        world_.stop(node, down);
+      }
+    });
+  }
+}
+
+// ---- network ---------------------------------------------------------------------------------------------------------------
+
+void Driver::cut_between(const std::vector<int>& from, const std::vector<int>& to, bool both, io::Duration span) {
+  for (const int a : from) {
+    for (const int b : to) {
+      if (a == b) {
+        continue;
+      }
+      io::sim::Machine& first = world_.machine(a);
+      io::sim::Machine& second = world_.machine(b);
+      io::sim::Network& network = world_.io().network();
+      network.cut(first, second);
+      if (both) {
+        network.cut(second, first);
+      }
+      after(span, [&network, &first, &second, both] {
+        network.heal(first, second);
+        if (both) {
+          network.heal(second, first);
+        }
+      });
+    }
+  }
+}
+
+void Driver::partition(const Decision& decision, io::RandomStream& draws, int moment_node) {
+  const int count = world_.node_count();
+  std::vector<int> order;
+  for (int i = 0; i < count; ++i) {
+    order.push_back(i);
+  }
+  draws.shuffle(order);
+  if (decision.shape == "isolate") {
+    const int alone = resolve({kLeader}, draws, moment_node).front();
+    std::vector<int> others = order;
+    std::erase(others, alone);
+    cut_between({alone}, others, true, decision.span);
+  } else if (decision.shape == "ring") {
+    // Everyone hears its two neighbours; of three nodes one link goes, which leaves a line.
+    for (int i = 0; i < count; ++i) {
+      for (int j = i + 1; j < count; ++j) {
+        const bool neighbours = j == i + 1 || (i == 0 && j == count - 1 && count > 3);
+        if (!neighbours) {
+          cut_between({order[static_cast<size_t>(i)]}, {order[static_cast<size_t>(j)]}, true, decision.span);
+        }
+      }
+    }
+  } else {
+    // half, and bridge: the last node in the order hears both halves.
+    const int split = decision.shape == "bridge" ? count - 1 : count;
+    const auto middle = order.begin() + split / 2;
+    cut_between({order.begin(), middle}, {middle, order.begin() + split}, true, decision.span);
+  }
+}
+
+void Driver::strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws,
+                            int moment_node) {
+  io::sim::Network& network = world_.io().network();
+  switch (decision.kind) {
+    case Kind::cut:
+      cut_between(nodes, resolve(decision.peers, draws, moment_node), decision.way == "both", decision.span);
+      break;
+    case Kind::partition: partition(decision, draws, moment_node); break;
+    case Kind::heal: network.heal_all(); break;
+    case Kind::loss:
+      network.set_loss(static_cast<uint32_t>(decision.ppm));
+      after(decision.span, [this, &network] {
+        if (!is_healed_) {
+          network.set_loss(static_cast<uint32_t>(plan_.setup.loss_ppm));
+        }
+      });
+      break;
+    default:
+      network.set_latency(latency(decision.ppm, decision.delay, true));
+      world_.note_trouble(world_.now() + decision.span + decision.delay + kEcho);
+      after(decision.span, [this, &network] {
+        if (!is_healed_) {
+          network.set_latency(latency(0, 0s, true));
+        }
+      });
+  }
+}
+
+// ---- disks and clocks ------------------------------------------------------------------------------------------------------
+
+void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes) {
+  for (const int node : nodes) {
+    io::sim::Volume& volume = world_.machine(node).volume();
+    const io::Instant end = world_.now() + decision.span;
+    world_.note_trouble(end + kDiskEcho);
+    switch (decision.kind) {
+      case Kind::disk_full:
+        world_.explain(node, end + kDiskEcho);
+        volume.set_capacity(volume.used() + decision.bytes);
+        after(decision.span, [this, node, &volume] { volume.set_capacity(capacities_[static_cast<size_t>(node)]); });
+        break;
+      case Kind::disk_error: {
+        world_.explain(node, io::kNever);
+        io::sim::ScriptedFault fault;
+        fault.action = io::sim::FaultAction::error;
+        fault.op = decision.op == "read"    ? io::sim::DiskOp::read
+                   : decision.op == "write" ? io::sim::DiskOp::write
+                                            : io::sim::DiskOp::sync;
+        fault.nth = std::max<uint64_t>(decision.nth, 1);
+        volume.script(fault);
+        break;
+      }
+      case Kind::disk_stall:
+        world_.explain(node, end + kDiskEcho);
+        volume.stall();
+        after(decision.span, [&volume] { volume.release(); });
+        break;
+      default: {
+        world_.explain(node, end + kDiskEcho);
+        io::sim::FaultRates rates;
+        rates.slow_ppm = static_cast<uint32_t>(decision.ppm);
+        volume.set_rates({rates});
+        after(decision.span, [&volume] { volume.set_rates({}); });
+      }
+    }
+  }
+}
+
+void Driver::strike_clock(const Decision& decision, const std::vector<int>& nodes) {
+  for (const int node : nodes) {
+    io::sim::MachineClock& clock = world_.machine(node).clock();
+    if (decision.kind == Kind::wall_jump) {
+      clock.jump_wall(decision.by);
+    } else {
+      clock.set_drift_ppm(std::clamp<int64_t>(decision.rate, -100'000, 100'000));
+      after(decision.span, [&clock] { clock.set_drift_ppm(0); });
+    }
+  }
+}
+
+void Driver::heal() {
+  is_healed_ = true;
+  io::sim::Network& network = world_.io().network();
+  network.heal_all();
+  network.set_loss(0);
+  network.set_latency(latency(0, 0s, false));
+  for (int node = 0; node < world_.node_count(); ++node) {
+    io::sim::Machine& machine = world_.machine(node);
+    machine.volume().set_capacity(capacities_[static_cast<size_t>(node)]);
+    machine.volume().clear_scripted();
+    machine.volume().set_rates({});
+    machine.volume().release();
+    machine.set_slow_percent(100);
+    machine.clock().set_drift_ppm(0);
+  }
+  world_.note_trouble(world_.now() + kEcho);
+}
+
+}  // namespace chaos

@@ -1,0 +1,55 @@
+// Carries a plan's decisions out in a world: at their times, or at the moments they wait for, on the nodes they name.
+//
+// Each decision draws from a stream of its own (seed and id), so that a plan with one decision less does otherwise the same.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "chaos/plan.h"
+#include "io/random.h"
+#include "sim/world.h"
+
+namespace chaos {
+
+class Driver {
+ public:
+  // Both must outlive the driver, the driver every run of the world.
+  Driver(sim::World& world, const Plan& plan);
+
+  // Plans everything ahead; before the world runs.
+  void schedule();
+  // Ends every fault: links whole, disks with room and without errors, clocks and speeds as usual.
+  void heal();
+  // Decisions carried out so far.
+  uint64_t struck() const { return struck_; }
+
+ private:
+  struct Armed {
+    const Decision* decision;
+    bool done = false;
+  };
+
+  void strike(const Decision& decision, int moment_node);
+  void on_moment(sim::Moment moment, int node);
+  std::vector<int> resolve(const std::vector<int>& names, io::RandomStream& draws, int moment_node) const;
+  io::sim::LatencyTable latency(uint64_t extra_ppm, io::Duration extra_delay, bool with_tail) const;
+  void after(io::Duration delay, std::function<void()> fn) { world_.io().after(delay, std::move(fn)); }
+
+  void strike_process(const Decision& decision, const std::vector<int>& nodes);
+  void strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws, int moment_node);
+  void strike_disk(const Decision& decision, const std::vector<int>& nodes);
+  void strike_clock(const Decision& decision, const std::vector<int>& nodes);
+  void roll(const Decision& decision);
+  void cut_between(const std::vector<int>& from, const std::vector<int>& to, bool both, io::Duration span);
+  void partition(const Decision& decision, io::RandomStream& draws, int moment_node);
+
+  sim::World& world_;
+  const Plan& plan_;
+  std::vector<Armed> armed_;
+  std::vector<uint64_t> capacities_;
+  uint64_t struck_ = 0;
+  bool is_healed_ = false;
+};
+
+}  // namespace chaos

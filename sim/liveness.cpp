@@ -1,0 +1,294 @@
+#include "sim/liveness.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/metastore/fsm.h"
+#include "io/sim/world.h"
+#include "raft/server.h"
+#include "sim/client.h"
+#include "sim/linearizability.h"
+
+namespace sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string seconds(io::Duration duration) { return std::to_string(duration / std::chrono::milliseconds(1)) + " ms"; }
+
+bool one_leader(const World& world) {
+  const int leader = world.leader();
+  if (leader < 0) {
+    return false;
+  }
+  const raft::Term term = world.view(leader)->raft.core().term();
+  for (int i = 0; i < world.node_count(); ++i) {
+    if (world.view(i) == nullptr || world.view(i)->raft.core().term() != term) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool all_level(const World& world) {
+  for (int i = 0; i < world.node_count(); ++i) {
+    if (world.view(i) == nullptr || world.applied(i) != world.applied(0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string where_all_are(const World& world) {
+  std::string text;
+  for (int i = 0; i < world.node_count(); ++i) {
+    text += i == 0 ? "" : ", ";
+    text += "n" + std::to_string(i);
+    const engine::NodeView* view = world.view(i);
+    if (view == nullptr) {
+      text += " is not up";
+      continue;
+    }
+    const raft::Core& core = view->raft.core();
+    text += std::string(" is ") + raft::to_string(core.role()) + " in term " + std::to_string(core.term()) + " at commit " +
+            std::to_string(core.commit_index()) + ", applied " + std::to_string(core.applied_index()) + ", last " +
+            std::to_string(core.last_index());
+  }
+  return text;
+}
+
+// Runs until `done` or the bound; a bound that passes is a violation of `rule`.
+bool within(World& world, io::Duration bound, const char* rule, const std::function<bool()>& done) {
+  const io::Instant end = world.now() + bound;
+  world.io().run_while([&] { return !done(); }, end);
+  if (world.violation()) {
+    return false;
+  }
+  if (!done()) {
+    world.fail(rule, "not within " + seconds(bound) + " after the faults ended: " + where_all_are(world));
+    return false;
+  }
+  return true;
+}
+
+// Runs `body` in a fiber of the clients' process until it has ended.
+bool in_fiber(World& world, io::Duration bound, const char* rule, std::function<void(io::Env&)> body) {
+  auto done = std::make_shared<bool>(false);
+  io::sim::Incarnation* process = world.client_machine().process();
+  NARAD_CHECK(process != nullptr, "the clients' process runs to the end");
+  process->spawn("duty", [process, done, body = std::move(body)] {
+    body(process->env());
+    *done = true;
+  });
+  return within(world, bound, rule, [done] { return *done; });
+}
+
+void wait_until_ready(World& world, io::Env& env) {
+  Client client(world, env, 9'000);
+  for (int node = 0; node < world.node_count(); ++node) {
+    while (client.get_status(node, "/readyz") != 200) {
+      io::sleep_for(100ms);
+    }
+  }
+}
+
+void write_and_read_everywhere(World& world, io::Env& env) {
+  Client client(world, env, 9'001);
+  for (int node = 0; node < world.node_count(); ++node) {
+    while (true) {
+      Call wish;
+      wish.kind = CallKind::create;
+      wish.node = node;
+      wish.name = "after-the-heal-" + std::to_string(world.calls().size());
+      if (client.ask(std::move(wish)).outcome == Outcome::ok) {
+        break;
+      }
+      io::sleep_for(100ms);
+    }
+  }
+}
+
+void read_everything(World& world, io::Env& env) {
+  Client client(world, env, 9'002);
+  for (int node = 0; node < world.node_count(); ++node) {
+    std::string after;
+    size_t shown = 0;
+    do {
+      Call wish;
+      wish.kind = CallKind::list;
+      wish.node = node;
+      wish.name = after;
+      wish.limit = 1'000;
+      const Call& call = client.ask(std::move(wish));
+      if (call.outcome != Outcome::ok) {
+        world.fail("every node shows every acknowledged write at the end", to_text(call) + " failed: " + call.error);
+        return;
+      }
+      shown += call.topics.size();
+      after = call.next_page;
+    } while (!after.empty());
+    if (shown != world.book().model().count_now()) {
+      world.fail("every node shows every acknowledged write at the end",
+                 "n" + std::to_string(node) + " shows " + std::to_string(shown) + " topics, the log made " +
+                     std::to_string(world.book().model().count_now()));
+    }
+  }
+}
+
+// The digest kept beside the rows is the digest of the rows, on every node.
+void audit_everywhere(World& world) {
+  auto left = std::make_shared<int>(world.node_count());
+  for (int node = 0; node < world.node_count(); ++node) {
+    if (world.view(node) == nullptr) {
+      continue;
+    }
+    world.machine(node).process()->spawn("audit", [&world, left, node] {
+      const auto audit = world.view(node)->fsm.audit();
+      if (!audit.ok()) {
+        world.fail("a database adds up", "n" + std::to_string(node) + ": " + audit.error().to_text());
+      } else if (audit->digest_of_rows != audit->stored.digest) {
+        world.fail("a database adds up", "n" + std::to_string(node) + ": the rows do not have the digest kept beside them");
+      }
+      --*left;
+    });
+  }
+  within(world, 30s, "liveness: an audit ends", [left] { return *left == 0; });
+}
+
+}  // namespace
+
+void check_liveness(World& world, const LivenessBounds& bounds) {
+  if (!within(world, bounds.leader, "liveness: one leader", [&] { return one_leader(world); })) {
+    return;
+  }
+  if (!in_fiber(world, bounds.ready, "liveness: every node is ready without a write",
+                [&world](io::Env& env) { wait_until_ready(world, env); }) ||
+      !within(world, bounds.ready, "liveness: every node catches up", [&] { return all_level(world); }) ||
+      !within(world, world.options().load.call_bound + 1s, "liveness: every call is answered",
+              [&] { return world.calls_pending() == 0; }) ||
+      !in_fiber(world, bounds.write * world.node_count(), "liveness: a write through every node succeeds",
+                [&world](io::Env& env) { write_and_read_everywhere(world, env); }) ||
+      !within(world, bounds.ready, "liveness: every node catches up", [&] { return all_level(world); }) ||
+      !in_fiber(world, 60s, "liveness: reads are answered", [&world](io::Env& env) { read_everything(world, env); })) {
+    return;
+  }
+  audit_everywhere(world);
+}
+
+// ---- history ---------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// State of one group of names that are equal but for letter case: "name=tag;" for each that stands, in order of name.
+using Names = std::map<std::string, int64_t>;
+
+Names read_state(const std::string& state) {
+  Names names;
+  size_t at = 0;
+  while (at < state.size()) {
+    const size_t equals = state.find('=', at);
+    const size_t end = state.find(';', equals);
+    names[state.substr(at, equals - at)] = std::stoll(state.substr(equals + 1, end - equals - 1));
+    at = end + 1;
+  }
+  return names;
+}
+
+std::string write_state(const Names& names) {
+  std::string state;
+  for (const auto& [name, tag] : names) {
+    state += name + "=" + std::to_string(tag) + ";";
+  }
+  return state;
+}
+
+bool apply_known(const Call& call, Names& names) {
+  const auto found = names.find(call.name);
+  const bool ok = call.outcome == Outcome::ok;
+  switch (call.kind) {
+    case CallKind::create:
+      if (ok != names.empty()) {
+        return false;
+      }
+      if (ok) {
+        names[call.name] = call.tag();
+      }
+      return true;
+    case CallKind::patch:
+      if (call.status == 404 || ok) {
+        if (ok != (found != names.end())) {
+          return false;
+        }
+        if (ok) {
+          found->second = call.tag();
+        }
+      }
+      return true;
+    case CallKind::remove:
+      if (ok != (found != names.end())) {
+        return false;
+      }
+      if (ok) {
+        names.erase(found);
+      }
+      return true;
+    default: return true;
+  }
+}
+
+void apply_unknown(const Call& call, Names& names) {
+  const auto found = names.find(call.name);
+  if (call.kind == CallKind::create && names.empty()) {
+    names[call.name] = call.tag();
+  } else if (call.kind == CallKind::patch && found != names.end()) {
+    found->second = call.tag();
+  } else if (call.kind == CallKind::remove && found != names.end()) {
+    names.erase(found);
+  }
+}
+
+Step step_of(const Call& call) {
+  const bool known = call.outcome == Outcome::ok || call.outcome == Outcome::refused;
+  return {call.asked, known ? call.answered : io::kNever, [&call, known](std::string& state) {
+            Names names = read_state(state);
+            if (known && !apply_known(call, names)) {
+              return false;
+            }
+            if (!known) {
+              apply_unknown(call, names);
+            }
+            state = write_state(names);
+            return true;
+          }};
+}
+
+}  // namespace
+
+uint64_t check_history(World& world, bool search, uint64_t steps_max) {
+  CallCheck check(world.book());
+  std::map<std::string, std::vector<Step>> histories;
+  for (const auto& call : world.calls()) {
+    if (const auto wrong = check.judge_refused_again(*call)) {
+      world.fail(*wrong);
+      return 0;
+    }
+    const bool writes = call->kind == CallKind::create || call->kind == CallKind::patch || call->kind == CallKind::remove;
+    if (search && writes && call->outcome != Outcome::nothing) {
+      histories[fold_case(call->name)].push_back(step_of(*call));
+    }
+  }
+  uint64_t undecided = 0;
+  for (const auto& [name, history] : histories) {
+    const Linearizable verdict = is_linearizable(history, "", steps_max);
+    if (verdict == Linearizable::no) {
+      world.fail("writes to one name are linearizable", "no order explains the " + std::to_string(history.size()) +
+                                                            " calls on " + name + " and its spellings");
+      return undecided;
+    }
+    undecided += verdict == Linearizable::unknown ? 1 : 0;
+  }
+  return undecided;
+}
+
+}  // namespace sim

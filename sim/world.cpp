@@ -1,0 +1,387 @@
+#include "sim/world.h"
+
+#include <algorithm>
+
+#include "engine/metastore/answer.h"
+#include "engine/metastore/fsm.h"
+#include "raft/server.h"
+
+namespace sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a node that ended by itself stays down: a service manager's restart delay.
+constexpr io::Duration kRestartDelay = 300ms;
+constexpr io::Duration kRestartDelayMax = 2s;
+// The wait for the own replica after a write, which a node gives up after 3 s of its own clock (drifting at most 2 %).
+constexpr io::Duration kCatchUpWait = 2900ms;
+// Longest time of one call at a node that nothing is wrong with: a barrier, a proposal (5 s each), and the way there and back.
+constexpr io::Duration kCallBound = 16s;
+
+std::string node_name(int node) { return "n" + std::to_string(node); }
+
+}  // namespace
+
+// Sees one life of one node through the eyes of raft.
+class World::Watcher final : public raft::Observer {
+ public:
+  Watcher(World& world, int node, uint64_t life) : world_(world), node_(node), life_(life) {}
+
+  void core_changed(const raft::Core& core) override { world_.core_changed(node_, life_, core, *this); }
+  void entry_applied(const raft::Entry& entry, const std::string& answer) override {
+    world_.entry_applied(node_, life_, entry, answer);
+  }
+
+  raft::Role role = raft::Role::follower;
+  raft::Term voted_in = 0;
+  raft::Index last = 0;
+  bool is_new = true;
+
+ private:
+  World& world_;
+  int node_;
+  uint64_t life_;
+};
+
+World::World(WorldOptions options) : options_(std::move(options)), io_(std::make_unique<io::sim::World>(options_.seed, options_.io)) {
+  board_.off = options_.defects;
+  NARAD_CHECK(options_.nodes >= 1 && options_.nodes <= 9, "a world has 1 to 9 nodes");
+  for (int i = 0; i < options_.nodes; ++i) {
+    Node node;
+    io::sim::MachineSettings machine = options_.machine;
+    machine.name = node_name(i);
+    node.machine = &io_->add_machine(std::move(machine));
+    node.config = options_.node;
+    node.config.insecure = true;
+    node.config.http.addr = node_name(i) + ":7942";
+    node.config.cluster.node_id = node_name(i);
+    node.config.cluster.addr = node_name(i) + ":7943";
+    node.config.cluster.peers.clear();
+    for (int peer = 0; peer < options_.nodes && options_.nodes > 1; ++peer) {
+      node.config.cluster.peers.push_back({node_name(peer), node_name(peer) + ":7943"});
+    }
+    nodes_.push_back(std::move(node));
+  }
+  for (int i = 0; i < options_.nodes; ++i) {
+    machine(i).set_on_end([this, i](io::sim::Incarnation& life) { on_end(i, life); });
+  }
+  io::sim::MachineSettings clients;
+  clients.name = "clients";
+  clients_ = &io_->add_machine(std::move(clients));
+  io_->set_log_sink(io::LogLevel::error,
+                   [this](io::sim::Incarnation& process, io::LogLevel level, std::string_view line) { on_log(process, level, line); });
+}
+
+World::~World() {
+  is_closing_ = true;
+  io_.reset();
+}
+
+std::string World::http_address(int node) const { return node_name(node) + ":7942"; }
+
+void World::start() {
+  for (int i = 0; i < options_.nodes; ++i) {
+    start_node(i);
+  }
+}
+
+// ---- lives -----------------------------------------------------------------------------------------------------------------
+
+void World::start_node(int index) {
+  Node& node = nodes_[static_cast<size_t>(index)];
+  if (violation_ || is_closing_ || node.machine->process() != nullptr) {
+    return;
+  }
+  ++counts_.starts;
+  ++node.life;
+  node.was_started = false;
+  node.next_down.reset();
+  node.reason.clear();
+  node.watcher_before = std::move(node.watcher);
+  node.watcher = std::make_unique<Watcher>(*this, index, node.life);
+  node.machine->start([this, index](io::Env& env) { return run(index, env); });
+}
+
+int World::run(int index, io::Env& env) {
+  Node& node = nodes_[static_cast<size_t>(index)];
+  io::Event stop;
+  struct Registered {  // however this life ends, nobody keeps a pointer into its stack
+    Node& node;
+    Registered(Node& n, io::Event& event) : node(n) { node.stop = &event; }
+    ~Registered() {
+      node.stop = nullptr;
+      node.view.reset();
+    }
+  } registered(node, stop);
+  engine::Hooks hooks;
+  hooks.raft_observer = node.watcher.get();
+  hooks.started = [this, index](const engine::NodeView& view) {
+    Node& self = nodes_[static_cast<size_t>(index)];
+    self.view.emplace(view);
+    self.was_started = true;
+    self.failed_starts = 0;
+    book_.restarted(index, self.life, view.fsm.applied_index());
+  };
+  hooks.stopping = [&node] { node.view.reset(); };
+  return engine::run_node(env, node.config, hooks, stop, &node.reason);
+}
+
+void World::on_end(int index, io::sim::Incarnation& life) {
+  Node& node = nodes_[static_cast<size_t>(index)];
+  node.view.reset();
+  node.stop = nullptr;
+  if (is_closing_) {
+    return;
+  }
+  note_trouble(now() + 5s);
+  io::Duration down = node.next_down.value_or(kRestartDelay);
+  if (life.ending() == io::sim::Ending::exited && life.exit_code().value_or(0) != 0) {
+    if (now() > node.explained_until) {
+      fail(node.was_started ? "a node gives up only for a reason" : "a node refuses to start only for a reason",
+           node_name(index) + " exited with " + std::to_string(*life.exit_code()) + ": " + node.reason);
+      return;
+    }
+    ++node.failed_starts;
+    down = std::max(down, std::min<io::Duration>(kRestartDelayMax, kRestartDelay * node.failed_starts));
+  }
+  node.next_down.reset();
+  io_->after(down, [this, index] { start_node(index); });
+}
+
+void World::kill(int node, io::Duration down) {
+  set_next_down(node, down);
+  machine(node).kill();
+}
+
+void World::power_loss(int node, io::Duration down) {
+  const bool was_live = machine(node).process() != nullptr;
+  set_next_down(node, down);
+  machine(node).power_loss();
+  if (!was_live) {
+    nodes_[static_cast<size_t>(node)].next_down.reset();  // it was down already and its start is under way
+  }
+}
+
+void World::stop(int node, io::Duration down) {
+  Node& target = nodes_[static_cast<size_t>(node)];
+  if (target.stop != nullptr && target.machine->process() != nullptr && target.machine->process()->live()) {
+    set_next_down(node, down);
+    target.stop->set();
+  }
+}
+
+void World::explain(int node, io::Instant until) {
+  io::Instant& explained = nodes_[static_cast<size_t>(node)].explained_until;
+  explained = std::max(explained, until);
+}
+
+bool World::is_up(int node) const { return view(node) != nullptr; }
+
+const engine::NodeView* World::view(int index) const {
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  const io::sim::Incarnation* process = node.machine->process();
+  return node.view && process != nullptr && process->live() ? &*node.view : nullptr;
+}
+
+raft::Index World::applied(int node) const {
+  const engine::NodeView* shown = view(node);
+  return shown == nullptr ? 0 : shown->fsm.applied_index();
+}
+
+int World::leader() const {
+  int found = -1;
+  raft::Term term = 0;
+  for (int i = 0; i < options_.nodes; ++i) {
+    const engine::NodeView* shown = view(i);
+    if (shown != nullptr && shown->raft.is_leader() && shown->raft.core().term() > term) {
+      found = i;
+      term = shown->raft.core().term();
+    }
+  }
+  return found;
+}
+
+// ---- watching --------------------------------------------------------------------------------------------------------------
+
+void World::set_log_tap(std::function<void(std::string_view)> tap) {
+  log_tap_ = std::move(tap);
+  io_->set_log_sink(io::LogLevel::info, [this](io::sim::Incarnation& process, io::LogLevel level, std::string_view line) {
+    on_log(process, level, line);
+  });
+}
+
+void World::on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line) {
+  if (log_tap_) {
+    log_tap_(std::to_string(io::to_ns(now()) / 1'000) + " us " + process.label() + " " + std::string(io::to_string(level)) +
+             " " + std::string(line));
+  }
+  for (int i = 0; i < options_.nodes; ++i) {
+    if (&machine(i) == &process.machine() && level == io::LogLevel::error && now() > nodes_[static_cast<size_t>(i)].explained_until) {
+      fail("no error line that the plan does not explain", node_name(i) + " logged: " + std::string(line));
+    }
+  }
+}
+
+void World::core_changed(int index, uint64_t life, const raft::Core& core, Watcher& watcher) {
+  if (violation_ || nodes_[static_cast<size_t>(index)].life != life) {
+    return;
+  }
+  if (const auto broken = invariants_.observe(core)) {
+    fail(std::string("raft: ") + broken->invariant, broken->detail);
+    return;
+  }
+  const auto moment = [&](Moment which) {
+    if (on_moment_) {
+      on_moment_(which, index);
+    }
+  };
+  if (watcher.is_new) {
+    watcher.is_new = false;
+    watcher.voted_in = core.vote().empty() ? 0 : core.term();
+    watcher.last = core.last_index();
+  }
+  if (core.role() != watcher.role) {
+    watcher.role = core.role();
+    if (core.role() == raft::Role::leader) {
+      ++counts_.elections;
+      note_leader(core.applied_index());
+      note_trouble(now() + 5s);
+      moment(Moment::elected);
+    } else if (core.role() == raft::Role::candidate) {
+      moment(Moment::campaign);
+    }
+  }
+  if (!core.vote().empty() && core.vote() != core.id() && core.term() > watcher.voted_in) {
+    watcher.voted_in = core.term();
+    moment(Moment::vote);
+  }
+  if (core.last_index() > watcher.last) {
+    moment(Moment::append);
+  }
+  watcher.last = core.last_index();
+}
+
+std::optional<Change> decode_change(const raft::Entry& entry) {
+  namespace ms = engine::metastore;
+  if (entry.type != raft::EntryType::command) {
+    return std::nullopt;
+  }
+  const auto envelope = ms::read_envelope(entry.bytes());
+  if (!envelope) {
+    return std::nullopt;
+  }
+  const auto convert = [](ChangeKind kind, const std::optional<ms::Topic>& topic) -> std::optional<Change> {
+    if (!topic) {
+      return std::nullopt;
+    }
+    return Change{kind, Topic{topic->name, topic->id, topic->partitions, topic->retention_ms, topic->visibility_timeout_ms,
+                              topic->max_in_flight_per_partition, topic->max_acked_ahead_per_partition, topic->created_at}};
+  };
+  switch (static_cast<ms::EntryType>(envelope->type)) {
+    case ms::EntryType::create_topic: return convert(ChangeKind::create, ms::decode_create_topic(envelope->payload));
+    case ms::EntryType::update_topic: return convert(ChangeKind::update, ms::decode_update_topic(envelope->payload));
+    case ms::EntryType::delete_topic: {
+      const auto name = ms::decode_delete_topic(envelope->payload);
+      if (!name) {
+        return std::nullopt;
+      }
+      Change change;
+      change.kind = ChangeKind::remove;
+      change.topic.name = *name;
+      return change;
+    }
+  }
+  return std::nullopt;
+}
+
+void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, const std::string& answer) {
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  if (violation_ || node.life != life) {
+    return;
+  }
+  const auto change = decode_change(entry);
+  const auto decoded = engine::metastore::decode_answer(answer);
+  if (const auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
+    fail(*wrong);
+    return;
+  }
+  if (const engine::NodeView* shown = view(index); shown != nullptr && entry.index == shown->fsm.applied_index()) {
+    if (const auto wrong = book_.digest(index, entry.index, shown->fsm.digest(), now())) {
+      fail(*wrong);
+    }
+  }
+}
+
+void World::fail(std::string rule, std::string sentence) {
+  if (!violation_) {
+    violation_ = Violation{std::move(rule), std::move(sentence), now(), io_->events()};
+    io_->report_violation(violation_->rule + ": " + violation_->sentence);
+  }
+}
+
+// ---- calls -----------------------------------------------------------------------------------------------------------------
+
+Call& World::begin_call(Call wish) {
+  calls_.push_back(std::make_unique<Call>(std::move(wish)));
+  Call& call = *calls_.back();
+  call.id = calls_.size();
+  call.asked = now();
+  call.acked_before = call_check_.acked();
+  if (view(call.node) != nullptr) {
+    call.life = nodes_[static_cast<size_t>(call.node)].life;
+    call.applied_before = applied(call.node);
+  }
+  for (int i = 0; i < options_.nodes; ++i) {
+    const engine::NodeView* shown = view(i);
+    if (shown != nullptr && shown->raft.is_leader()) {
+      const raft::Index led = shown->raft.applied_index();
+      call.least_leader_applied = std::min(call.least_leader_applied.value_or(led), led);
+    }
+  }
+  pending_.push_back(&call);
+  ++counts_.calls;
+  return call;
+}
+
+void World::note_leader(raft::Index applied) {
+  for (Call* call : pending_) {
+    call->least_leader_applied = std::min(call->least_leader_applied.value_or(applied), applied);
+  }
+}
+
+bool World::may_answer_early(const Call& call) const {
+  return call.answered - call.asked >= kCatchUpWait || trouble_until_ >= call.asked;
+}
+
+void World::end_call(Call& call) {
+  std::erase(pending_, &call);
+  call.answered = now();
+  if (const engine::NodeView* shown = view(call.node)) {
+    call.applied_after = std::max<raft::Index>(shown->fsm.applied_index(), shown->raft.applied_index());
+    call.same_life = call.life != 0 && call.life == nodes_[static_cast<size_t>(call.node)].life;
+  }
+  io_->record(io::sim::TraceKind::world, nullptr, "call", call.id, static_cast<uint64_t>(call.status), call.applied_after);
+  counts_.calls_ok += call.outcome == Outcome::ok ? 1 : 0;
+  counts_.calls_refused += call.outcome == Outcome::refused ? 1 : 0;
+  counts_.calls_unknown += call.outcome == Outcome::unknown ? 1 : 0;
+  if (violation_) {
+    return;
+  }
+  if (const auto wrong = call_check_.judge(call, may_answer_early(call))) {
+    fail(*wrong);
+    return;
+  }
+  if (call.same_life && call.answered - call.asked > kCallBound && trouble_until_ < call.asked) {
+    fail("every call ends within its bound", to_text(call) + " took " +
+                                                 std::to_string((call.answered - call.asked) / std::chrono::milliseconds(1)) +
+                                                 " ms at a node that nothing was wrong with");
+  }
+}
+
+void World::end_load() {
+  load_over_ = true;
+  load_over_event_.set();
+}
+
+}  // namespace sim

@@ -1,0 +1,170 @@
+// A cluster of nodes in one simulated world, watched by every check there is.
+//
+// Each node is a machine that runs engine::run_node, the function that narad's main runs, and is started again by a supervisor
+// whenever it has ended. Clients run on a machine of their own and speak HTTP to the nodes over the simulated network. Faults
+// come from above (chaos/driver): this class offers the machines, the supervisor's delays and the moments to strike at, and is
+// told which errors a fault explains.
+//
+// The first violation stops the run: what comes after a broken rule means nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/config.h"
+#include "engine/node.h"
+#include "io/sim/switches.h"
+#include "io/sim/world.h"
+#include "raft/invariants.h"
+#include "sim/call_check.h"
+#include "sim/history.h"
+#include "sim/load.h"
+#include "sim/log_book.h"
+#include "sim/violation.h"
+
+namespace sim {
+
+struct WorldOptions {
+  uint64_t seed = 0;
+  std::set<io::Defence> defects;  // switched on while the world lives
+  int nodes = 3;
+  engine::Config node;        // of every node; ids, addresses and peers are filled in
+  io::sim::WorldSettings io;
+  io::sim::MachineSettings machine;  // of every node; the name is filled in
+  LoadSettings load;
+};
+
+// Moments that a fault may wait for.
+enum class Moment { elected, campaign, vote, append };
+
+// Counts for reports.
+struct WorldCounts {
+  uint64_t calls = 0;
+  uint64_t calls_ok = 0;
+  uint64_t calls_refused = 0;
+  uint64_t calls_unknown = 0;
+  uint64_t starts = 0;
+  uint64_t elections = 0;
+};
+
+class World {
+ public:
+  explicit World(WorldOptions options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  io::sim::World& io() { return *io_; }
+  io::Instant now() const { return io_->now(); }
+  const WorldOptions& options() const { return options_; }
+  int node_count() const { return options_.nodes; }
+  io::sim::Machine& machine(int node) { return *nodes_[static_cast<size_t>(node)].machine; }
+  io::sim::Machine& client_machine() { return *clients_; }
+  std::string http_address(int node) const;
+
+  // Starts every node and the clients' process.
+  void start();
+
+  // ---- For faults ----------------------------------------------------------------------------------------------------------
+  // Ends the node's process (the kinds of io::sim), and starts it again after `down`.
+  void kill(int node, io::Duration down);
+  void power_loss(int node, io::Duration down);
+  void stop(int node, io::Duration down);  // gracefully
+  // When the node ends next, however that happens, it is started again after `down`.
+  void set_next_down(int node, io::Duration down) { nodes_[static_cast<size_t>(node)].next_down = down; }
+  // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
+  void explain(int node, io::Instant until);
+  // Something is wrong with the network, a disk or a node until `until`: answers may come early, calls may take long.
+  void note_trouble(io::Instant until) { trouble_until_ = std::max(trouble_until_, until); }
+  // Called at each such moment, from inside a fiber of the node: only schedules.
+  void set_on_moment(std::function<void(Moment, int node)> hook) { on_moment_ = std::move(hook); }
+  // The live node that leads in the highest term; -1 when none does.
+  int leader() const;
+  bool is_up(int node) const;
+
+  // ---- For clients ---------------------------------------------------------------------------------------------------------
+  // Takes down what the world sees as a call is made; the reference stays valid.
+  Call& begin_call(Call wish);
+  // The answer is in `call`: takes down the rest and judges it.
+  void end_call(Call& call);
+  bool load_over() const { return load_over_; }
+  io::Event& load_over_event() { return load_over_event_; }
+  // No new calls; those under way go on.
+  void end_load();
+  uint64_t calls_pending() const { return pending_.size(); }
+
+  // ---- What is known -------------------------------------------------------------------------------------------------------
+  const LogBook& book() const { return book_; }
+  const std::vector<std::unique_ptr<Call>>& calls() const { return calls_; }
+  const std::optional<Violation>& violation() const { return violation_; }
+  const WorldCounts& counts() const { return counts_; }
+  const std::map<std::string, uint64_t>& probes() const { return board_.probes; }
+  // What the node shows of itself; nullptr while it is not up.
+  const engine::NodeView* view(int node) const;
+  raft::Index applied(int node) const;
+
+  // Every log line of the nodes, from info on, with time and node. Before start().
+  void set_log_tap(std::function<void(std::string_view line)> tap);
+
+  // Records a broken rule and stops the run. May be called from anywhere.
+  void fail(std::string rule, std::string sentence);
+  void fail(const Violation& violation) { fail(violation.rule, violation.sentence); }
+
+ private:
+  class Watcher;
+
+  struct Node {
+    io::sim::Machine* machine = nullptr;
+    engine::Config config;
+    uint64_t life = 0;
+    std::unique_ptr<Watcher> watcher;  // of this life
+    std::unique_ptr<Watcher> watcher_before;
+    std::optional<engine::NodeView> view;
+    io::Event* stop = nullptr;  // of this life, while it runs
+    std::string reason;         // why it ended by itself
+    bool was_started = false;   // in this life
+    std::optional<io::Duration> next_down;
+    io::Instant explained_until{};
+    uint32_t failed_starts = 0;
+  };
+
+  void start_node(int node);
+  int run(int node, io::Env& env);
+  void on_end(int node, io::sim::Incarnation& life);
+  void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
+  void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);
+  void entry_applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer);
+  bool may_answer_early(const Call& call) const;
+  void note_leader(raft::Index applied);
+
+  WorldOptions options_;
+  io::sim::Switchboard board_;
+  io::sim::SwitchboardGuard guard_{&board_};
+  std::unique_ptr<io::sim::World> io_;  // ended before everything that its fibers refer to
+  bool is_closing_ = false;
+  std::vector<Node> nodes_;
+  io::sim::Machine* clients_ = nullptr;
+  raft::Invariants invariants_;
+  LogBook book_;
+  CallCheck call_check_{book_};
+  std::vector<std::unique_ptr<Call>> calls_;
+  std::vector<Call*> pending_;
+  io::Instant trouble_until_{};
+  std::function<void(Moment, int)> on_moment_;
+  std::function<void(std::string_view)> log_tap_;
+  bool load_over_ = false;
+  io::Event load_over_event_;
+  std::optional<Violation> violation_;
+  WorldCounts counts_;
+};
+
+// The command in an entry as the model reads it; nothing when it is none or undecodable.
+std::optional<Change> decode_change(const raft::Entry& entry);
+
+}  // namespace sim
