@@ -3,9 +3,6 @@
 #include <rocksdb/env.h>
 #include <rocksdb/options.h>
 
-#include <algorithm>
-#include <cctype>
-
 #include "engine/metastore/database_options.h"
 #include "io/check.h"
 #include "io/probe.h"
@@ -14,10 +11,10 @@ namespace engine::metastore {
 
 namespace {
 
+// RocksDB's status names the call that failed ("While fdatasync: ..."), and no field does.
 bool names_a_sync(const rocksdb::Status& status) {
-  std::string text = status.ToString();
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text.find("sync") != std::string::npos;
+  const std::string text = status.ToString();
+  return text.find("While fsync") != std::string::npos || text.find("While fdatasync") != std::string::npos;
 }
 
 // The rows of an open database; remembers a failed read.

@@ -120,6 +120,7 @@ class Manager::Distrust {
   ~Distrust() {
     if (!is_settled_) {
       manager_.trusted_term_ = 0;
+      ++manager_.distrusts_;
     }
   }
   Distrust(const Distrust&) = delete;
@@ -147,6 +148,7 @@ io::Status Manager::trust_local_state(io::Instant deadline) {
     return {};
   }
   SOMETIMES("topics: a new leader waits for its barrier");
+  const uint64_t distrusts = distrusts_;
   if (io::Status reached = proposer_.barrier(std::min(deadline, env_.after(kBarrierTimeout))); !reached.ok()) {
     return reached;
   }
@@ -154,7 +156,11 @@ io::Status Manager::trust_local_state(io::Instant deadline) {
     SOMETIMES("topics: leadership was lost during the barrier");
     return io::fail(io::ErrorKind::busy, "leadership was lost");
   }
-  trusted_term_ = term;
+  // A proposal whose outcome became unknown meanwhile may be younger than this barrier. It had another name: this request may
+  // go on, the next one waits again.
+  if (distrusts_ == distrusts) {
+    trusted_term_ = term;
+  }
   return {};
 }
 

@@ -86,6 +86,7 @@ class Manager {
   // The term in which a barrier has succeeded; 0 again after a proposal of unknown outcome, since an entry of our own may then
   // still change what the replica shows.
   raft::Term trusted_term_ = 0;
+  uint64_t distrusts_ = 0;  // how often it was taken back
 };
 
 // The status of a state machine's refusal. narad/entry-types.md section 7.

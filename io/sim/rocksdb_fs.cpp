@@ -39,6 +39,11 @@ IOStatus to_status(const Error& error) {
 
 IOStatus to_status(const Status& status) { return status.ok() ? IOStatus::OK() : to_status(status.error()); }
 
+// RocksDB's own file system names the call that failed, and users tell a failed sync by it.
+IOStatus to_sync_status(const Status& status) {
+  return status.ok() ? IOStatus::OK() : to_status(Error{status.error().kind, "While fsync: " + status.error().message});
+}
+
 // A process's use of its volume. Each operation is charged what it would have taken.
 class Door {
  public:
@@ -120,7 +125,7 @@ class WritableFile final : public rocksdb::FSWritableFile {
   IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
   IOStatus Flush(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
   IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    return to_status(door_.pass(DiskOp::sync, path_).sync(door_.process(), *node_, path_, node_->next_sequence));
+    return to_sync_status(door_.pass(DiskOp::sync, path_).sync(door_.process(), *node_, path_, node_->next_sequence));
   }
   bool IsSyncThreadSafe() const override { return true; }
   uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return node_->content.size(); }
@@ -136,7 +141,7 @@ class Directory final : public rocksdb::FSDirectory {
  public:
   Directory(const Door& door, std::string path) : door_(door), path_(std::move(path)) {}
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return to_status(door_.pass(DiskOp::sync_directory, path_).sync_directory(door_.process(), path_));
+    return to_sync_status(door_.pass(DiskOp::sync_directory, path_).sync_directory(door_.process(), path_));
   }
   IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
 

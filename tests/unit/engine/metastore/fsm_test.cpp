@@ -1,0 +1,379 @@
+#include "engine/metastore/fsm.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/metastore/answer.h"
+#include "io/sim/machine.h"
+#include "io/sim/switches.h"
+#include "io/sim/volume.h"
+#include "io/sim/world.h"
+#include "tests/support/topics.h"
+
+namespace {
+
+using namespace engine::metastore;
+using namespace std::chrono_literals;
+using io::sim::DiskOp;
+using io::sim::FaultAction;
+using io::sim::ScriptedFault;
+using tests::create_entry;
+using tests::delete_entry;
+using tests::make_entry;
+using tests::update_entry;
+
+constexpr char kDatabase[] = "fsm.db/000001/";
+
+io::sim::MachineSettings named(std::string name) {
+  io::sim::MachineSettings settings;
+  settings.name = std::move(name);
+  return settings;
+}
+
+struct FsmTest : testing::Test {
+  io::sim::Switchboard board;
+  io::sim::SwitchboardGuard guard{&board};
+  io::sim::World world{7};
+  io::sim::Machine& machine = world.add_machine(named("n1"));
+
+  // One life of a process that runs `body`; true when it ran to its end.
+  bool live(const std::function<void(io::Env&)>& body, io::Duration at_most = 600s) {
+    bool ended = false;
+    machine.start([&](io::Env& env) {
+      body(env);
+      ended = true;
+      return 0;
+    });
+    world.run_while([&] { return machine.process() != nullptr; }, world.now() + at_most);
+    if (machine.process() != nullptr) {
+      machine.kill();
+      world.run_for(1ms);
+    }
+    EXPECT_TRUE(world.violations().empty());
+    return ended;
+  }
+
+  // A life with an open metastore.
+  bool with_fsm(const std::function<void(io::Env&, Fsm&)>& body, FsmSettings settings = {}) {
+    return live([&](io::Env& env) {
+      io::Result<std::unique_ptr<Fsm>> fsm = Fsm::open(env, settings);
+      ASSERT_TRUE(fsm.ok()) << fsm.error().to_text();
+      body(env, **fsm);
+    });
+  }
+
+  size_t lines(io::LogLevel level, std::string_view text) {
+    size_t count = 0;
+    for (const auto& line : last_log) {
+      count += line.level == level && line.text.starts_with(text) ? 1 : 0;
+    }
+    return count;
+  }
+  // To be called within a life.
+  void keep_log() { last_log = machine.process()->log_lines(); }
+  std::deque<io::sim::LogLine> last_log;
+};
+
+std::vector<Code> codes(const io::Result<std::vector<std::string>>& answers) {
+  std::vector<Code> found;
+  for (const std::string& bytes : *answers) {
+    std::optional<Answer> answer = decode_answer(bytes);
+    found.push_back(answer ? answer->code : Code::undecodable);
+  }
+  return found;
+}
+
+std::vector<std::string> names(Fsm& fsm, std::string_view after = "", size_t limit = 1000) {
+  std::vector<std::string> found;
+  auto listed = fsm.list_topics(after, limit);
+  EXPECT_TRUE(listed.ok());
+  for (const auto& topic : *listed) {
+    found.push_back(topic->name);
+  }
+  return found;
+}
+
+TEST_F(FsmTest, ANewDirectoryHoldsNothing) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 0u);
+    EXPECT_EQ(fsm.digest(), 0u);
+    EXPECT_EQ(*fsm.get_topic("orders"), nullptr);
+    EXPECT_TRUE(names(fsm).empty());
+  }));
+}
+
+TEST_F(FsmTest, AnAnsweredWriteIsVisible) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+    auto answers = fsm.apply({create_entry(1, "orders"), create_entry(3, "orders"), create_entry(4, "Orders")});
+    ASSERT_TRUE(answers.ok());
+    EXPECT_EQ(codes(answers), (std::vector<Code>{Code::ok, Code::already_exists, Code::ok}));
+    EXPECT_EQ(fsm.applied_index(), 4u);
+    ASSERT_NE(*fsm.get_topic("orders"), nullptr);
+    EXPECT_EQ((*fsm.get_topic("orders"))->partitions, 3);
+    EXPECT_EQ(*fsm.names_like("oRDERS"), (std::vector<std::string>{"Orders", "orders"}));
+    ASSERT_TRUE(fsm.apply({update_entry(5, "orders", 9)}).ok());
+    EXPECT_EQ((*fsm.get_topic("orders"))->partitions, 9) << "a cached record is dropped when it changes";
+    ASSERT_TRUE(fsm.apply({delete_entry(6, "orders")}).ok());
+    EXPECT_EQ(*fsm.get_topic("orders"), nullptr);
+    EXPECT_EQ(*fsm.names_like("orders"), std::vector<std::string>{"Orders"});
+  }));
+}
+
+TEST_F(FsmTest, ListsInNameOrderFromStrictlyAfter) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "b"), create_entry(2, "a"), create_entry(3, "ab"), create_entry(4, "B")}).ok());
+    EXPECT_EQ(names(fsm), (std::vector<std::string>{"B", "a", "ab", "b"}));
+    EXPECT_EQ(names(fsm, "a"), (std::vector<std::string>{"ab", "b"}));
+    EXPECT_EQ(names(fsm, "B", 2), (std::vector<std::string>{"a", "ab"}));
+    EXPECT_TRUE(names(fsm, "b").empty());
+  }));
+}
+
+TEST_F(FsmTest, ARestartKeepsEverythingAndSkipsWhatItHolds) {
+  FsmState before;
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a"), create_entry(2, "b"), delete_entry(3, "b"), delete_entry(4, "b")}).ok());
+    before = fsm.state();
+  }));
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.state(), before);
+    auto again = fsm.apply({delete_entry(4, "b"), create_entry(5, "c")});
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ((*again)[0], "");
+    EXPECT_EQ(decode_answer((*again)[1])->code, Code::ok);
+    EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "c"}));
+    auto audit = fsm.audit();
+    ASSERT_TRUE(audit.ok());
+    EXPECT_EQ(audit->digest_of_rows, audit->stored.digest);
+  }));
+}
+
+TEST_F(FsmTest, APowerLossLosesOnlyATail) {
+  std::vector<uint64_t> digests{0};
+  machine.start([&](io::Env& env) {
+    auto fsm = Fsm::open(env, {.flush_bytes = 2000});
+    for (raft::Index index = 1; index <= 40; ++index) {
+      EXPECT_TRUE((*fsm)->apply({create_entry(index, "t" + std::to_string(index))}).ok());
+      digests.push_back((*fsm)->digest());
+    }
+    io::sleep_for(1h);
+    return 0;
+  });
+  world.run_for(10s);
+  ASSERT_EQ(digests.size(), 41u);
+  machine.power_loss();
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    EXPECT_GT(fsm.applied_index(), 0u) << "what was flushed is durable";
+    ASSERT_LE(fsm.applied_index(), 40u);
+    EXPECT_EQ(fsm.digest(), digests[fsm.applied_index()]);
+    EXPECT_EQ(fsm.audit()->digest_of_rows, fsm.digest());
+    EXPECT_EQ(names(fsm).size(), fsm.applied_index());
+  }));
+}
+
+TEST_F(FsmTest, AnUndecodableEntryIsCountedAndLogged) {
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    std::string cut = encode_create_topic(tests::make_topic("a"));
+    cut.resize(cut.size() / 2);
+    auto answers = fsm.apply({make_entry(1, "no command"), make_entry(2, cut)});
+    ASSERT_TRUE(answers.ok());
+    EXPECT_EQ(codes(answers), (std::vector<Code>{Code::undecodable, Code::undecodable}));
+    EXPECT_EQ(fsm.applied_index(), 2u);
+    EXPECT_EQ(fsm.digest(), 0u);
+    EXPECT_EQ(fsm.stats().errors_undecodable, 2u);
+    keep_log();
+  }));
+  EXPECT_EQ(lines(io::LogLevel::error, "metastore: consumed a raft entry it cannot decode"), 2u);
+}
+
+TEST_F(FsmTest, AnUnknownEntryTypeStopsItAfterWhatCameBefore) {
+  std::string unknown = encode_create_topic(tests::make_topic("b"));
+  unknown[6] = 1;  // type 257
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    auto answers = fsm.apply({create_entry(1, "a"), make_entry(2, unknown), create_entry(3, "c")});
+    ASSERT_FALSE(answers.ok());
+    EXPECT_NE(answers.error().message.find("raft entry at index 2 has entry type 257, which this build (narad) does not know (it "
+                                           "applies entry types 1 to 3)"),
+              std::string::npos)
+        << answers.error().message;
+    EXPECT_TRUE(fsm.is_stopped());
+    EXPECT_EQ(fsm.stats().errors_unknown_entry_type, 1u);
+    EXPECT_EQ(fsm.applied_index(), 1u);
+    EXPECT_EQ(names(fsm), std::vector<std::string>{"a"});
+    EXPECT_FALSE(fsm.apply({create_entry(3, "c")}).ok());
+    keep_log();
+  }));
+  EXPECT_EQ(lines(io::LogLevel::error, "metastore: stopped applying raft entries; this node leaves raft and exits"), 1u);
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { EXPECT_EQ(fsm.applied_index(), 1u) << "the entry is not counted"; }));
+}
+
+TEST_F(FsmTest, ADatabaseOfANewerReleaseIsRefusedAndLeftUntouched) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { ASSERT_TRUE(fsm.apply({create_entry(1, "a"), delete_entry(2, "a")}).ok()); }));
+  const uint64_t mutations = machine.volume().mutations();
+  EXPECT_TRUE(live([](io::Env& env) {
+    auto refused = Fsm::open(env, {.build = "narad 0.9", .newest_type = 2});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, io::ErrorKind::invalid);
+    EXPECT_EQ(refused.error().message,
+              "metastore: fsm: fsm.db/000001 holds raft entry type 3, written by a newer Narad release than this build (narad 0.9, "
+              "which knows entry types up to 2); run that release or newer");
+  }));
+  EXPECT_EQ(machine.volume().mutations(), mutations);
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { EXPECT_EQ(fsm.applied_index(), 2u); }));
+}
+
+TEST_F(FsmTest, AMissingActiveFileBesideADatabaseIsRefused) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok()); }));
+  EXPECT_TRUE(live([](io::Env& env) {
+    ASSERT_TRUE(env.disk.remove("fsm.db/ACTIVE").ok());
+    auto refused = Fsm::open(env, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, io::ErrorKind::invalid);
+    EXPECT_NE(refused.error().message.find("fsm.db/ACTIVE is missing"), std::string::npos);
+  }));
+}
+
+TEST_F(FsmTest, ADamagedDatabaseIsRefusedWithItsPath) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok()); }));
+  EXPECT_TRUE(live([](io::Env& env) {
+    auto current = env.disk.open(std::string(kDatabase) + "CURRENT", io::OpenMode::read_write);
+    ASSERT_TRUE((*current)->write(0, "garbage").ok());
+    current->reset();
+    auto refused = Fsm::open(env, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, io::ErrorKind::corrupt) << refused.error().to_text();
+    EXPECT_NE(refused.error().message.find("fsm.db/000001"), std::string::npos);
+  }));
+}
+
+// ---- When the disk refuses -------------------------------------------------------------------------------------------------
+
+TEST_F(FsmTest, ARefusedWriteIsRetriedAndItsAnswersAreKept) {
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    machine.volume().script({.action = FaultAction::no_space, .op = DiskOp::write, .prefix = kDatabase});
+    io::Instant began = env.now();
+    auto answers = fsm.apply({create_entry(2, "b"), create_entry(3, "b")});
+    ASSERT_TRUE(answers.ok());
+    EXPECT_EQ(codes(answers), (std::vector<Code>{Code::ok, Code::already_exists}));
+    EXPECT_GE(env.now() - began, 100ms);
+    EXPECT_EQ(fsm.applied_index(), 3u);
+    EXPECT_EQ(fsm.stats().errors_storage, 1u);
+    EXPECT_FALSE(fsm.stats().is_stalled);
+    EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(fsm.audit()->digest_of_rows, fsm.digest());
+    keep_log();
+  }));
+  EXPECT_EQ(lines(io::LogLevel::warn, "metastore: could not write raft entry; retrying"), 1u);
+  EXPECT_EQ(lines(io::LogLevel::info, "metastore: wrote raft entry on retry"), 1u);
+}
+
+TEST_F(FsmTest, ReadsDuringARetryAreBusyAtMost) {
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    io::with_scope([&](io::Scope& scope) {
+      machine.volume().set_capacity(machine.volume().used());
+      scope.spawn("reader", [&] {
+        for (int i = 0; i < 200; ++i) {
+          auto listed = fsm.list_topics("", 10);
+          if (listed.ok()) {
+            EXPECT_EQ(listed->size(), i < 100 || fsm.applied_index() == 1 ? 1u : 2u);
+          } else {
+            EXPECT_EQ(listed.error().kind, io::ErrorKind::busy);
+          }
+          io::sleep_for(50ms);
+          if (i == 100) {
+            machine.volume().set_capacity(1u << 30);
+          }
+        }
+      });
+      auto answers = fsm.apply({create_entry(2, "b")});
+      ASSERT_TRUE(answers.ok()) << answers.error().to_text();
+    });
+    EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b"}));
+  }));
+}
+
+TEST_F(FsmTest, ADiskThatStaysFullStopsItWithinThirtySeconds) {
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    machine.volume().set_capacity(machine.volume().used());
+    io::Instant began = env.now();
+    auto answers = fsm.apply({create_entry(2, "b")});
+    ASSERT_FALSE(answers.ok());
+    EXPECT_LE(env.now() - began, 31s);
+    EXPECT_GE(env.now() - began, 20s);
+    EXPECT_TRUE(fsm.is_stopped());
+    EXPECT_EQ(fsm.applied_index(), 1u);
+    EXPECT_NE(answers.error().message.find("could not write raft entry at index 2 (entry type 1) to fsm.db after retrying for"),
+              std::string::npos)
+        << answers.error().message;
+    keep_log();
+  }));
+  EXPECT_EQ(lines(io::LogLevel::error, "metastore: stopped applying raft entries"), 1u);
+  EXPECT_EQ(lines(io::LogLevel::warn, "metastore: could not write raft entry; retrying"), 1u) << "once an entry";
+  machine.volume().set_capacity(1u << 30);
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 1u);
+    EXPECT_TRUE(fsm.apply({create_entry(2, "b")}).ok()) << "once there is room, the entry applies";
+  }));
+}
+
+TEST_F(FsmTest, AFailedSyncStopsItAtOnce) {
+  EXPECT_TRUE(with_fsm(
+      [&](io::Env& env, Fsm& fsm) {
+        machine.volume().script({.action = FaultAction::error, .op = DiskOp::sync, .prefix = kDatabase});
+        io::Instant began = env.now();
+        raft::Index index = 0;
+        while (fsm.apply({create_entry(index + 1, "t" + std::to_string(index + 1))}).ok()) {
+          ASSERT_LT(++index, 100u) << "the flush is due long before";
+        }
+        EXPECT_TRUE(fsm.is_stopped());
+        EXPECT_LT(env.now() - began, 5s);
+        EXPECT_EQ(fsm.applied_index(), index);
+        keep_log();
+      },
+      {.flush_bytes = 2000}));
+  EXPECT_EQ(lines(io::LogLevel::warn, "metastore: could not write raft entry; retrying"), 0u);
+}
+
+TEST_F(FsmTest, AFlushThatFindsNoRoomIsMadeGood) {
+  EXPECT_TRUE(with_fsm(
+      [&](io::Env&, Fsm& fsm) {
+        machine.volume().script(
+            {.action = FaultAction::no_space, .op = DiskOp::create, .prefix = kDatabase, .nth = 2});
+        for (raft::Index index = 1; index <= 60; ++index) {
+          ASSERT_TRUE(fsm.apply({create_entry(index, "t" + std::to_string(index))}).ok());
+        }
+        EXPECT_EQ(machine.volume().scripted_left(), 0u);
+        EXPECT_EQ(names(fsm).size(), 60u);
+        EXPECT_EQ(fsm.audit()->digest_of_rows, fsm.digest());
+      },
+      {.flush_bytes = 2000}));
+}
+
+// ---- The defence -----------------------------------------------------------------------------------------------------------
+
+TEST_F(FsmTest, WithTheIndexApartAKillLosesEffectsAndTheDigestShowsIt) {
+  board.off.insert(io::Defence::index_apart_from_effects);
+  uint64_t digest_of_one = 0;
+  live([&](io::Env& env) {
+    auto fsm = Fsm::open(env, {});
+    ASSERT_TRUE((*fsm)->apply({create_entry(1, "a")}).ok());
+    digest_of_one = (*fsm)->digest();
+    // The write after the next is the effects'.
+    machine.volume().script({.action = FaultAction::kill, .op = DiskOp::write, .prefix = kDatabase, .nth = 2});
+    (void)(*fsm)->apply({create_entry(2, "b")});
+  });
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 2u);
+    if (fsm.digest() == digest_of_one) {
+      EXPECT_EQ(names(fsm), std::vector<std::string>{"a"});
+    }
+  }));
+}
+
+}  // namespace
