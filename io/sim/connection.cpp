@@ -38,8 +38,8 @@ bool Connection::joins(const Machine& a, const Machine& b) const {
 }
 
 std::string Connection::peer_address(int end) const {
-  return end == kClient ? ends_[kServer].machine->name() + ":" + std::to_string(server_port_)
-                        : ends_[kClient].machine->name() + ":" + std::to_string(client_port_);
+  const std::string host = via_loopback_ ? "127.0.0.1" : ends_[1 - end].machine->name();
+  return host + ":" + std::to_string(end == kClient ? server_port_ : client_port_);
 }
 
 // ---- The way between -------------------------------------------------------------------------------------------------------
@@ -339,7 +339,13 @@ Status Connection::write(int end, std::string data, Instant deadline) {
 
 Status Connection::shutdown_write(int end) {
   End& self = ends_[end];
-  if (self.closed || self.was_reset || self.sent_end || (self.owner != nullptr && !self.owner->live())) {
+  if (self.owner != nullptr && !self.owner->live()) {
+    return {};
+  }
+  if (self.closed || self.was_reset) {
+    return fail(ErrorKind::io, peer_address(end) + (self.closed ? ": the stream is closed" : ": connection reset"));
+  }
+  if (self.sent_end) {
     return {};
   }
   self.sent_end = true;

@@ -256,7 +256,7 @@ Status FileTree::remove(std::string_view path) {
     return error_at(ErrorKind::not_found, path, "no such file");
   }
   if (!node->entries.empty()) {
-    return error_at(ErrorKind::invalid, path, "the directory is not empty");
+    return error_at(ErrorKind::exists, path, "the directory is not empty");
   }
   apply({{directory, std::string(name), nullptr}});
   return {};

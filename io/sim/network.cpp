@@ -30,10 +30,12 @@ std::optional<Address> parse_address(std::string_view text) {
     }
     port = port * 10 + static_cast<uint32_t>(c - '0');
   }
-  if (port > UINT16_MAX) {
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (port > UINT16_MAX || (!bracketed && host.find_first_of(":[]") != std::string_view::npos)) {
     return std::nullopt;
   }
-  return Address{std::string(text.substr(0, colon)), static_cast<uint16_t>(port)};
+  return Address{std::string(host), static_cast<uint16_t>(port)};
 }
 
 bool is_loopback(std::string_view host) { return host == "127.0.0.1" || host == "localhost" || host == "[::1]"; }
@@ -156,7 +158,7 @@ Result<std::unique_ptr<Listener>> Network::listen(Incarnation& process, std::str
     return fail(ErrorKind::invalid, std::string(address) + ": not host:port");
   }
   if (!is_loopback(wanted->host) && !is_any(wanted->host) && wanted->host != machine.name()) {
-    return fail(ErrorKind::not_found, std::string(address) + ": not an address of this machine");
+    return fail(ErrorKind::not_found, "listen " + std::string(address) + ": not an address of this machine");
   }
   const uint16_t port = wanted->port != 0 ? wanted->port : free_port(machine, kFirstListenPort);
   auto state = std::make_shared<ListenerState>();
@@ -164,7 +166,7 @@ Result<std::unique_ptr<Listener>> Network::listen(Incarnation& process, std::str
   state->port = port;
   state->loopback_only = is_loopback(wanted->host);
   if (!listeners_.emplace(Port{machine.id(), port}, state).second) {
-    return fail(ErrorKind::busy, std::string(address) + ": the port is in use");
+    return fail(ErrorKind::busy, "listen " + std::string(address) + ": address already in use");
   }
   return std::unique_ptr<Listener>(
       std::make_unique<SimListener>(*this, std::move(state), wanted->host + ":" + std::to_string(port)));

@@ -43,6 +43,9 @@ struct Operation final : PendingOperation {
 };
 
 bool acceptable(std::string_view path) {
+  if (path.ends_with('/')) {
+    return false;
+  }
   while (!path.empty()) {
     const size_t end = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, end);
@@ -54,7 +57,9 @@ bool acceptable(std::string_view path) {
   return true;
 }
 
-Error unacceptable(std::string_view path) { return fail(ErrorKind::invalid, std::string(path) + ": not a path below the data directory"); }
+Error unacceptable(std::string_view path) {
+  return fail(ErrorKind::invalid, std::string(path) + ": not a path below the data directory");
+}
 
 }  // namespace
 
@@ -138,6 +143,7 @@ ProcessDisk::~ProcessDisk() = default;
 template <typename T, typename Effect>
 Completion<T> ProcessDisk::begin(DiskOp op, const std::string& path, uint64_t bytes, std::shared_ptr<OpenFile> file,
                                  Effect effect) {
+  check_cancelled();
   World& world = process_.machine().world();
   auto operation = std::make_shared<Operation<T, Effect>>(std::move(effect));
   if (!process_.live()) {
@@ -249,8 +255,10 @@ Status ProcessDisk::make_directory(std::string_view path, Instant deadline) {
 }
 
 Status ProcessDisk::rename(std::string_view from, std::string_view to, Instant deadline) {
-  if (!acceptable(from) || !acceptable(to)) {
-    return unacceptable(acceptable(from) ? to : from);
+  for (std::string_view path : {from, to}) {
+    if (!acceptable(path) || path.empty()) {
+      return unacceptable(path);
+    }
   }
   const std::string to_name(to);
   return begin<void>(DiskOp::rename, to_name, 0, nullptr,

@@ -241,7 +241,7 @@ Result<std::string> Volume::read(Incarnation& process, const Node& file, std::st
 
 Status Volume::write(Incarnation& process, Node& file, std::string_view path, uint64_t offset, std::string_view data) {
   const uint64_t end = offset + data.size();
-  const uint64_t growth = end > file.content.size() ? end - file.content.size() : 0;
+  const uint64_t growth = !data.empty() && end > file.content.size() ? end - file.content.size() : 0;
   const Verdict verdict = judge(process, DiskOp::write, path, data.size(), growth);
   std::string flipped;
   std::string_view landing = data.substr(0, verdict.landing_bytes);

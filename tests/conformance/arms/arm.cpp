@@ -1,6 +1,7 @@
 #include "tests/conformance/arms/arm.h"
 
 #include "tests/conformance/arms/real_arm.h"
+#include "tests/conformance/arms/sim_arm.h"
 
 namespace tests {
 
@@ -15,8 +16,7 @@ std::string_view to_string(ArmKind kind) {
 
 std::unique_ptr<Arm> make_arm(ArmKind kind, const ArmSettings& settings, std::string& why_not) {
   if (kind == ArmKind::sim) {
-    why_not = "not linked yet";
-    return nullptr;
+    return make_sim_arm(settings);
   }
   return make_real_arm(kind, settings, why_not);
 }

@@ -59,7 +59,7 @@ TEST_F(VolumeTest, FilesBehaveAsTheContractSays) {
     EXPECT_EQ(file->read(0, 100).value(), std::string("\0\0\0a", 4));
     EXPECT_TRUE(env.disk.rename("d/e/f", "d/g").ok());
     EXPECT_EQ(env.disk.list("d").value(), (std::vector<std::string>{"e", "g"}));
-    EXPECT_TRUE(env.disk.remove("d").is(ErrorKind::invalid));
+    EXPECT_TRUE(env.disk.remove("d").is(ErrorKind::exists));
     EXPECT_TRUE(env.disk.remove("d/e").ok());
     EXPECT_EQ(env.disk.stat("d/g")->size, 4u);
     EXPECT_TRUE(env.disk.stat("d")->is_directory);
