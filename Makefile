@@ -19,7 +19,7 @@ build: deps
 	@cmake --build --preset release
 
 serve: build
-	@exec build/release/narad serve --data-dir ./data
+	@exec build/release/narad serve --dev --data-dir ./data
 
 test: build
 	@scripts/test.sh release

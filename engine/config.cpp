@@ -486,6 +486,9 @@ io::Result<Config> load_config(const ConfigSources& sources) {
     }
   }
   io::Status status = take_flags(sources.flags, config);
+  if (config.cluster.node_id.empty()) {
+    config.cluster.node_id = sources.default_node_id;
+  }
   if (status.ok()) {
     status = validate(config);
   }

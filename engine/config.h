@@ -44,7 +44,7 @@ struct Config {
   } http;
 
   struct Cluster {
-    std::string node_id;  // the program fills in the host name when nothing is set
+    std::string node_id;
     std::string addr = "127.0.0.1:7943";
     std::vector<Peer> peers;                                         // empty: a single node; else this node is among them
     io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
@@ -89,7 +89,8 @@ struct ConfigSources {
   std::string file_name;                           // for error texts; empty: no file was given
   std::string file_text;                           // the JSON text of the file
   std::map<std::string, std::string> environment;  // every NARAD_* name that is set; others are ignored
-  std::map<std::string, std::string> flags;        // by key as below ("http.addr"), as typed
+  std::map<std::string, std::string> flags;        // by key as below ("http.addr"; also "http.port"), as typed
+  std::string default_node_id;                     // the host name: used when nothing sets cluster.node_id
 };
 
 // The validated configuration, or `invalid` with a text that names the setting.

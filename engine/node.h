@@ -37,8 +37,9 @@ struct Hooks {
 };
 
 // Boots the node on `env` (its data directory is env.disk), serves until `stop` is set or the node cannot go on, and returns the
-// process's exit code: 0 after an orderly stop, 1 when it did not start or stopped by itself (the reason is logged at error
-// level, and returned in `*reason` when that is not null).
+// process's exit code: 0 after an orderly stop, 1 when it did not start or stopped by itself. Why goes to `*reason` (when that
+// is not null) as one line for the operator; what stops a running node is also logged at error level, a refusal to start is not.
+// `config` is valid (validate()). Log lines: narad/log-lines.md, "Boot, shutdown".
 // Called from the node's first fiber. Throws Cancelled.
 int run_node(io::Env& env, const Config& config, const Hooks& hooks, io::Event& stop, std::string* reason = nullptr);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "engine/cluster/frame_stream.h"
@@ -44,7 +45,7 @@ struct NodeClientPool::Peer {
   size_t queued_bytes = 0;
   io::Condition has_outgoing;
   uint64_t frames_received = 0;
-  io::Instant last_ping{};
+  std::optional<io::Instant> last_ping;
   bool ping_wanted = false;
   io::Condition ping_requested;
   io::Instant last_use{};
@@ -132,7 +133,7 @@ CallResult NodeClientPool::exchange(Peer& peer, std::string_view payload, io::In
 
 // Asks for a ping when the last one was a second ago or more.
 void NodeClientPool::suspect(Peer& peer) {
-  if (peer.connected && env_.now() - peer.last_ping >= settings_.ping_timeout) {
+  if (peer.connected && (!peer.last_ping.has_value() || env_.now() - *peer.last_ping >= settings_.ping_timeout)) {
     peer.last_ping = env_.now();
     peer.ping_wanted = true;
     peer.ping_requested.notify_all();

@@ -1,0 +1,168 @@
+#include "engine/api/routes.h"
+
+#include <utility>
+
+#include "engine/topics/rules.h"
+
+namespace engine::api {
+
+namespace {
+
+HttpResponse to_response(Reply reply) {
+  HttpResponse response;
+  response.status = reply.status;
+  if (!reply.body.empty()) {
+    response.content_type = "application/json";
+    response.body = std::move(reply.body);
+  }
+  return response;
+}
+
+HttpResponse to_response(cluster::NodeReply reply) {
+  HttpResponse response;
+  response.status = reply.status;
+  response.content_type = std::move(reply.content_type);
+  response.body = std::move(reply.body);
+  return response;
+}
+
+}  // namespace
+
+Api::Api(Parts parts) : parts_(std::move(parts)) {
+  add_topics();
+  add_operations();
+  add_later();
+}
+
+HttpResponse Api::handle(const HttpRequest& request) {
+  const io::Instant begin = parts_.env.now();
+  Router::Routed routed = router_.dispatch(request);
+  parts_.metrics.http_request({routed.route, request.method, routed.response.status}, parts_.env.now() - begin,
+                              request.body.size(), routed.response.body.size());
+  return std::move(routed.response);
+}
+
+void Api::add_topics() {
+  router_.add("POST", "/v1/topics", [this](const Call& call) { return create_topic(call); });
+  router_.add("GET", "/v1/topics", [this](const Call& call) { return list_topics(call); });
+  router_.add("GET", "/v1/topics/{topic}", [this](const Call& call) { return get_topic(call); });
+  router_.add("PATCH", "/v1/topics/{topic}", [this](const Call& call) { return alter_topic(call); });
+  router_.add("DELETE", "/v1/topics/{topic}", [this](const Call& call) { return delete_topic(call); });
+}
+
+void Api::add_operations() {
+  router_.add("GET", "/healthz", [this](const Call&) {
+    return parts_.readiness.is_stopping() ? error_response(503, "shutting down")
+                                          : json_response(200, "{\"status\":\"ok\"}\n");
+  });
+  router_.add("GET", "/readyz", [this](const Call&) {
+    const std::optional<std::string> reason = parts_.readiness.why_not_ready();
+    return reason.has_value() ? error_response(503, *reason) : json_response(200, "{\"status\":\"ready\"}\n");
+  });
+  router_.add("GET", "/metrics", [this](const Call&) {
+    HttpResponse response;
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = parts_.metrics_text();
+    return response;
+  });
+}
+
+void Api::add_later() {
+  static constexpr struct {
+    const char* method;
+    const char* pattern;
+    const char* what;
+  } kLater[] = {
+      {"GET", "/v1/topics/{topic}/schema", "schemas"},
+      {"POST", "/v1/topics/{topic}/children", "fan-out links"},
+      {"GET", "/v1/topics/{topic}/children", "fan-out links"},
+      {"DELETE", "/v1/topics/{topic}/children/{child}", "fan-out links"},
+      {"POST", "/v1/topics/{topic}/children/{child}/{rest...}", "remote children"},
+      {"POST", "/v1/topics/{topic}/produce", "producing"},
+      {"POST", "/v1/topics/{topic}/produce/batch", "producing"},
+      {"GET", "/v1/topics/{topic}/consume", "consuming"},
+      {"POST", "/v1/topics/{topic}/ack", "consuming"},
+      {"GET", "/v1/users", "users"},
+      {"POST", "/v1/users", "users"},
+      {"GET", "/v1/users/{user}", "users"},
+      {"DELETE", "/v1/users/{user}", "users"},
+      {"PUT", "/v1/users/{user}/{rest...}", "users"},
+      {"GET", "/v1/cluster/{rest...}", "cluster operations"},
+      {"POST", "/v1/cluster/{rest...}", "cluster operations"},
+      {"DELETE", "/v1/cluster/{rest...}", "cluster operations"},
+      {"GET", "/v1/remotes", "remotes"},
+      {"POST", "/v1/remotes", "remotes"},
+      {"GET", "/v1/remotes/{remote}", "remotes"},
+      {"PATCH", "/v1/remotes/{remote}", "remotes"},
+      {"DELETE", "/v1/remotes/{remote}", "remotes"},
+      {"POST", "/v1/remotes/{remote}/test", "remotes"},
+  };
+  for (const auto& route : kLater) {
+    router_.add(route.method, route.pattern, [what = route.what](const Call&) {
+      return error_response(501, std::string("this release does not serve ") + what);
+    });
+  }
+}
+
+HttpResponse Api::create_topic(const Call& call) {
+  if (parts_.raft.is_leader()) {
+    return to_response(parts_.manager.create(call.request.body, parts_.env.after(cluster::kWriteTimeout)));
+  }
+  // What the body gets wrong by itself needs no leader; the leader checks it again all the same.
+  topics::Checked<topics::CreateRequest> request = topics::parse_create(call.request.body, parts_.limits);
+  if (Reply* refusal = std::get_if<Reply>(&request)) {
+    return to_response(std::move(*refusal));
+  }
+  const std::string& name = std::get<topics::CreateRequest>(request).name;
+  return to_response(
+      parts_.forwarder.write(cluster::encode(cluster::CreateTopicRequest{name, call.request.body, std::nullopt})));
+}
+
+HttpResponse Api::alter_topic(const Call& call) {
+  const std::string_view name = call.parameters[0];
+  if (parts_.raft.is_leader()) {
+    return to_response(parts_.manager.alter(name, call.request.body, parts_.env.after(cluster::kWriteTimeout)));
+  }
+  topics::Checked<topics::AlterRequest> request = topics::parse_alter(call.request.body, parts_.limits);
+  if (Reply* refusal = std::get_if<Reply>(&request)) {
+    return to_response(std::move(*refusal));
+  }
+  return to_response(
+      parts_.forwarder.write(cluster::encode(cluster::AlterTopicRequest{std::string(name), call.request.body, std::nullopt})));
+}
+
+HttpResponse Api::delete_topic(const Call& call) {
+  const std::string_view name = call.parameters[0];
+  if (parts_.raft.is_leader()) {
+    return to_response(parts_.manager.remove(name, std::nullopt, parts_.env.after(cluster::kWriteTimeout)));
+  }
+  return to_response(
+      parts_.forwarder.write(cluster::encode(cluster::DeleteTopicRequest{std::string(name), std::nullopt, std::nullopt})));
+}
+
+HttpResponse Api::get_topic(const Call& call) {
+  const io::Instant deadline = parts_.env.after(topics::kBarrierTimeout);
+  const std::optional<std::string> partition = call.target.value("partition");
+  Reply reply = parts_.manager.get(call.parameters[0], partition, deadline);
+  if (reply.status != 404) {
+    return to_response(std::move(reply));
+  }
+  if (!replica_is_current(deadline)) {
+    return to_response(unavailable_reply("this node could not catch up with the leader to tell whether the topic exists"));
+  }
+  return to_response(parts_.manager.get(call.parameters[0], partition, deadline));
+}
+
+bool Api::replica_is_current(io::Instant deadline) {
+  if (parts_.raft.is_leader()) {
+    return parts_.raft.barrier(deadline).ok();
+  }
+  return parts_.forwarder.catch_up_with_leader(std::min(deadline, parts_.env.after(cluster::kReadYourWriteWait)));
+}
+
+HttpResponse Api::list_topics(const Call& call) {
+  return to_response(parts_.manager.list(call.target.value("limit"), call.target.value("page_token"),
+                                         parts_.env.after(topics::kBarrierTimeout)));
+}
+
+}  // namespace engine::api

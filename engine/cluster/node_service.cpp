@@ -1,0 +1,107 @@
+#include "engine/cluster/node_service.h"
+
+#include "engine/cluster/forward.h"
+#include "engine/json_text.h"
+#include "io/check.h"
+
+namespace engine::cluster {
+
+namespace {
+
+NodeReply to_node_reply(Reply reply) {
+  return NodeReply{static_cast<uint16_t>(reply.status), reply.body.empty() ? std::string() : "application/json",
+                   std::move(reply.body)};
+}
+
+NodeReply invalid_request(std::string_view op, const io::Error& error) {
+  return cluster::error_reply(400, "invalid " + std::string(op) + " request: " + error.message);
+}
+
+}  // namespace
+
+NodeReply NodeService::answer(std::string_view payload) {
+  NARAD_CHECK(!payload.empty(), "a request has an opcode");
+  const auto op = static_cast<uint8_t>(payload.front());
+  switch (static_cast<Op>(op)) {
+    case Op::create_topic:
+      return create_topic(payload);
+    case Op::alter_topic:
+      return alter_topic(payload);
+    case Op::delete_topic:
+      return delete_topic(payload);
+    case Op::get_topic:
+      return get_topic(payload);
+    case Op::applied_index:
+      return applied_index(payload);
+  }
+  return cluster::error_reply(400, "unsupported rpc operation " + std::to_string(op));
+}
+
+std::optional<NodeReply> NodeService::answer_at_once(std::string_view payload) {
+  if (payload.size() != 1 || static_cast<Op>(payload.front()) != Op::applied_index || !raft_.is_leader() ||
+      raft_.core().term() != trusted_term_) {
+    return std::nullopt;
+  }
+  return json_reply(200, applied_index_json(raft_.applied_index()));
+}
+
+NodeReply NodeService::create_topic(std::string_view payload) {
+  const io::Result<CreateTopicRequest> request = decode_create_topic(payload);
+  if (!request.ok()) {
+    return invalid_request("create topic", request.error());
+  }
+  return to_node_reply(manager_.create(request->body, env_.after(kWriteTimeout)));
+}
+
+NodeReply NodeService::alter_topic(std::string_view payload) {
+  const io::Result<AlterTopicRequest> request = decode_alter_topic(payload);
+  if (!request.ok()) {
+    return invalid_request("alter topic", request.error());
+  }
+  return to_node_reply(manager_.alter(request->topic, request->body, env_.after(kWriteTimeout)));
+}
+
+NodeReply NodeService::delete_topic(std::string_view payload) {
+  const io::Result<DeleteTopicRequest> request = decode_delete_topic(payload);
+  if (!request.ok()) {
+    return invalid_request("delete topic", request.error());
+  }
+  return to_node_reply(manager_.remove(request->topic, request->id, env_.after(kWriteTimeout)));
+}
+
+NodeReply NodeService::get_topic(std::string_view payload) {
+  const io::Result<GetTopicRequest> request = decode_get_topic(payload);
+  if (!request.ok()) {
+    return invalid_request("get topic", request.error());
+  }
+  const io::Instant deadline = env_.after(topics::kBarrierTimeout);
+  const raft::Barrier barrier = raft_.barrier(deadline);
+  if (barrier.outcome == raft::Outcome::not_leader) {
+    return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(barrier.leader.id) +
+                               ",\"leader_addr\":" + json_quoted(barrier.leader.address) + "}");
+  }
+  if (!barrier.ok()) {
+    return cluster::error_reply(503, kUnavailableText);
+  }
+  return to_node_reply(manager_.get_record(request->topic, deadline));
+}
+
+NodeReply NodeService::applied_index(std::string_view payload) {
+  const io::Status decoded = decode_applied_index(payload);
+  if (!decoded.ok()) {
+    return invalid_request("applied index", decoded.error());
+  }
+  if (!raft_.is_leader()) {
+    return cluster::error_reply(503, "node is not the leader");
+  }
+  const raft::Term term = raft_.core().term();
+  if (!raft_.barrier(env_.after(topics::kBarrierTimeout)).ok()) {
+    return cluster::error_reply(503, raft_.is_leader() ? kUnavailableText : "node is not the leader");
+  }
+  if (raft_.core().term() == term) {
+    trusted_term_ = term;
+  }
+  return json_reply(200, applied_index_json(raft_.applied_index()));
+}
+
+}  // namespace engine::cluster

@@ -1,0 +1,198 @@
+#include "engine/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace engine {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+const prometheus::Histogram::BucketBoundaries& latency_buckets() {
+  static const prometheus::Histogram::BucketBoundaries kBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                                   0.25,   0.5,   1,      2.5,   5,    10};
+  return kBuckets;
+}
+
+double to_seconds(io::Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string_view known_method(std::string_view method) {
+  for (const std::string_view known : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
+    if (method == known) {
+      return known;
+    }
+  }
+  return "OTHER";
+}
+
+bool by_labels(const ClientMetric& a, const ClientMetric& b) {
+  return std::lexicographical_compare(a.label.begin(), a.label.end(), b.label.begin(), b.label.end(),
+                                      [](const ClientMetric::Label& x, const ClientMetric::Label& y) {
+                                        return std::tie(x.name, x.value) < std::tie(y.name, y.value);
+                                      });
+}
+
+// Families made at scrape time from plain values.
+class Sheet {
+ public:
+  explicit Sheet(std::vector<MetricFamily>& families) : families_(families) {}
+
+  void gauge(const char* name, const char* help, double value) { family(name, help, MetricType::Gauge, {{{}, value}}); }
+  void counter(const char* name, const char* help, double value) {
+    family(name, help, MetricType::Counter, {{{}, value}});
+  }
+
+  struct Value {
+    std::vector<ClientMetric::Label> labels;
+    double value;
+  };
+  void family(const char* name, const char* help, MetricType type, const std::vector<Value>& values) {
+    MetricFamily family;
+    family.name = name;
+    family.help = help;
+    family.type = type;
+    for (const Value& value : values) {
+      ClientMetric metric;
+      metric.label = value.labels;
+      (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value.value;
+      family.metric.push_back(std::move(metric));
+    }
+    families_.push_back(std::move(family));
+  }
+
+ private:
+  std::vector<MetricFamily>& families_;
+};
+
+double flag(bool value) { return value ? 1 : 0; }
+double number(uint64_t value) { return static_cast<double>(value); }
+
+void add_raft(Sheet& sheet, const MetricsSnapshot& s) {
+  std::vector<Sheet::Value> states;
+  for (const char* state : {"candidate", "follower", "leader", "shutdown"}) {
+    states.push_back({{{"state", state}}, flag(s.raft_state == state)});
+  }
+  sheet.family("narad_raft_state", "1 for the current raft state", MetricType::Gauge, states);
+  sheet.gauge("narad_raft_term", "current raft term", number(s.raft_term));
+  sheet.gauge("narad_raft_last_log_index", "index of the last raft log entry", number(s.raft_last_log_index));
+  sheet.gauge("narad_raft_commit_index", "raft commit index", number(s.raft_commit_index));
+  sheet.gauge("narad_raft_applied_index", "raft index handed to the state machine", number(s.raft_applied_index));
+  sheet.gauge("narad_raft_fsm_pending", "committed entries waiting for the state machine", number(s.raft_fsm_pending));
+  sheet.gauge("narad_raft_has_leader", "1 when a leader is known, this node included", flag(s.raft_has_leader));
+  sheet.gauge("narad_raft_last_contact_seconds", "time since contact with the leader; 0 on the leader",
+              s.raft_last_contact_seconds);
+  sheet.gauge("narad_raft_voters", "voters of the latest known configuration", number(s.raft_voters));
+  sheet.gauge("narad_raft_nonvoters", "non-voters of the latest known configuration", number(s.raft_nonvoters));
+  sheet.counter("narad_raft_log_syncs_total", "data syncs of the raft log", number(s.raft_log_syncs_total));
+  sheet.counter("narad_raft_hard_state_syncs_total", "data syncs of term and vote", number(s.raft_hard_state_syncs_total));
+  sheet.counter("narad_raft_leader_changes_total", "changes of the followed leader", number(s.raft_leader_changes_total));
+}
+
+void add_metastore(Sheet& sheet, const MetricsSnapshot& s) {
+  sheet.gauge("narad_metastore_fsm_bytes", "size of the metadata database", number(s.metastore_fsm_bytes));
+  sheet.gauge("narad_metastore_applied_index", "raft index in the metadata database", number(s.metastore_applied_index));
+  sheet.family("narad_metastore_apply_errors_total", "entries that could not be applied as they should", MetricType::Counter,
+               {{{{"kind", "storage"}}, number(s.metastore_errors_storage)},
+                {{{"kind", "undecodable"}}, number(s.metastore_errors_undecodable)},
+                {{{"kind", "unknown_entry_type"}}, number(s.metastore_errors_unknown_entry_type)}});
+  sheet.gauge("narad_metastore_apply_stalled", "1 while a write is retried", flag(s.metastore_apply_stalled));
+  sheet.gauge("narad_metastore_apply_stopped", "1 once the node has stopped applying", flag(s.metastore_apply_stopped));
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Counter>& http_requests = prometheus::BuildCounter()
+                                                               .Name("narad_http_requests_total")
+                                                               .Help("HTTP requests answered")
+                                                               .Register(registry);
+  prometheus::Family<prometheus::Histogram>& http_seconds = prometheus::BuildHistogram()
+                                                                .Name("narad_http_request_duration_seconds")
+                                                                .Help("time to answer an HTTP request")
+                                                                .Register(registry);
+  prometheus::Family<prometheus::Counter>& http_in = prometheus::BuildCounter()
+                                                         .Name("narad_http_request_bytes_in_total")
+                                                         .Help("bytes of HTTP request bodies")
+                                                         .Register(registry);
+  prometheus::Family<prometheus::Counter>& http_out = prometheus::BuildCounter()
+                                                          .Name("narad_http_response_bytes_out_total")
+                                                          .Help("bytes of HTTP response bodies")
+                                                          .Register(registry);
+  prometheus::Family<prometheus::Counter>& rpc_requests = prometheus::BuildCounter()
+                                                              .Name("narad_cluster_rpc_requests_total")
+                                                              .Help("calls to other nodes")
+                                                              .Register(registry);
+  prometheus::Family<prometheus::Histogram>& rpc_seconds = prometheus::BuildHistogram()
+                                                               .Name("narad_cluster_rpc_request_seconds")
+                                                               .Help("time of calls to other nodes")
+                                                               .Register(registry);
+
+  // The label sets met so far; few, and looked up on every request.
+  struct Http {
+    prometheus::Counter* requests;
+    prometheus::Histogram* seconds;
+    prometheus::Counter* in;
+    prometheus::Counter* out;
+  };
+  std::map<std::tuple<std::string_view, std::string_view, int>, Http> http;
+
+  Http& find_http(const HttpLabels& labels) {
+    const std::string_view method = known_method(labels.method);
+    const auto key = std::make_tuple(labels.route, method, labels.status);
+    const auto known = http.find(key);
+    if (known != http.end()) {
+      return known->second;
+    }
+    const std::map<std::string, std::string> all = {{"route", std::string(labels.route)},
+                                                    {"method", std::string(method)},
+                                                    {"status", std::to_string(labels.status)}};
+    const std::map<std::string, std::string> route = {{"route", std::string(labels.route)}};
+    const Http made{&http_requests.Add(all), &http_seconds.Add(all, latency_buckets()), &http_in.Add(route),
+                    &http_out.Add(route)};
+    return http.emplace(key, made).first->second;
+  }
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+
+Metrics::~Metrics() = default;
+
+void Metrics::http_request(const HttpLabels& labels, io::Duration took, uint64_t bytes_in, uint64_t bytes_out) {
+  const Impl::Http& metrics = impl_->find_http(labels);
+  metrics.requests->Increment();
+  metrics.seconds->Observe(to_seconds(took));
+  metrics.in->Increment(number(bytes_in));
+  metrics.out->Increment(number(bytes_out));
+}
+
+void Metrics::rpc_request(std::string_view op, std::string_view outcome, io::Duration took) {
+  impl_->rpc_requests.Add({{"op", std::string(op)}, {"outcome", std::string(outcome)}}).Increment();
+  impl_->rpc_seconds.Add({{"op", std::string(op)}}, latency_buckets()).Observe(to_seconds(took));
+}
+
+std::string Metrics::text(const MetricsSnapshot& snapshot) const {
+  std::vector<MetricFamily> families = impl_->registry.Collect();
+  Sheet sheet(families);
+  add_raft(sheet, snapshot);
+  add_metastore(sheet, snapshot);
+  sheet.gauge("narad_http_requests_in_flight", "HTTP requests being answered", number(snapshot.http_requests_in_flight));
+  sheet.gauge("narad_boot_duration_seconds", "from the start to serving", snapshot.boot_duration_seconds);
+  std::sort(families.begin(), families.end(), [](const MetricFamily& a, const MetricFamily& b) { return a.name < b.name; });
+  for (MetricFamily& family : families) {
+    std::sort(family.metric.begin(), family.metric.end(), by_labels);
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace engine

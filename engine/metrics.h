@@ -1,0 +1,67 @@
+// The node's metrics, as Prometheus text. One registry a node: nothing here is global to the process.
+//
+// Counters and histograms of events are kept here; what other parts know already (raft's state, the metastore's counters) is
+// handed in at scrape time, so that a scrape waits for nobody. prometheus-cpp stays behind this header.
+// Names and labels: narad/config-cli-metrics.md section 4.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "io/time.h"
+
+namespace engine {
+
+// What is read at the moment of a scrape.
+struct MetricsSnapshot {
+  std::string_view raft_state;  // follower, candidate, leader, shutdown
+  uint64_t raft_term = 0;
+  uint64_t raft_last_log_index = 0;
+  uint64_t raft_commit_index = 0;
+  uint64_t raft_applied_index = 0;
+  uint64_t raft_fsm_pending = 0;
+  bool raft_has_leader = false;
+  double raft_last_contact_seconds = 0;
+  uint64_t raft_voters = 0;
+  uint64_t raft_nonvoters = 0;
+  uint64_t raft_log_syncs_total = 0;
+  uint64_t raft_hard_state_syncs_total = 0;
+  uint64_t raft_leader_changes_total = 0;
+  uint64_t metastore_fsm_bytes = 0;
+  uint64_t metastore_applied_index = 0;
+  uint64_t metastore_errors_storage = 0;
+  uint64_t metastore_errors_unknown_entry_type = 0;
+  uint64_t metastore_errors_undecodable = 0;
+  bool metastore_apply_stalled = false;
+  bool metastore_apply_stopped = false;
+  uint64_t http_requests_in_flight = 0;
+  double boot_duration_seconds = 0;
+};
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  struct HttpLabels {
+    std::string_view route;   // a route's name, valid for the registry's life, or "unmatched"
+    std::string_view method;  // as sent; what is no method of HTTP is counted as OTHER
+    int status = 0;
+  };
+  void http_request(const HttpLabels& labels, io::Duration took, uint64_t bytes_in, uint64_t bytes_out);
+  // A call to another node, counted by its caller. outcome: ok, rejected, failed, timeout, error.
+  void rpc_request(std::string_view op, std::string_view outcome, io::Duration took);
+
+  // The exposition text, families and label sets in a fixed order.
+  std::string text(const MetricsSnapshot& snapshot) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace engine

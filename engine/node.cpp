@@ -1,0 +1,342 @@
+#include "engine/node.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engine/api/http_server.h"
+#include "engine/api/routes.h"
+#include "engine/cluster/forward.h"
+#include "engine/cluster/listener.h"
+#include "engine/cluster/node_client.h"
+#include "engine/cluster/node_server.h"
+#include "engine/cluster/node_service.h"
+#include "engine/data_dir.h"
+#include "engine/metastore/fsm.h"
+#include "engine/metrics.h"
+#include "engine/raft_proposer.h"
+#include "engine/readiness.h"
+#include "engine/topics/manager.h"
+#include "engine/version.h"
+#include "io/check.h"
+#include "raft/server.h"
+
+namespace engine {
+
+namespace {
+
+raft::ServerOptions raft_options(const Config& config) {
+  raft::ServerOptions options;
+  options.id = config.cluster.node_id;
+  std::vector<std::pair<raft::ServerId, std::string>> members;
+  for (const Peer& peer : config.cluster.peers) {
+    members.emplace_back(peer.id, peer.addr);
+  }
+  if (members.empty()) {
+    members.emplace_back(config.cluster.node_id, config.cluster.addr);
+  }
+  options.bootstrap = raft::bootstrap_configuration(std::move(members));
+  options.core.heartbeat_interval = config.cluster.raft_heartbeat_interval;
+  options.core.election_timeout_min = config.cluster.raft_election_timeout_min;
+  options.core.election_timeout_max = config.cluster.raft_election_timeout_max;
+  options.core.append_entries_max = config.tuning.append_entries_max;
+  options.log.segment_bytes = config.tuning.raft_segment_bytes;
+  return options;
+}
+
+api::HttpServerSettings http_settings(const Config& config) {
+  api::HttpServerSettings settings;
+  settings.limits.header_bytes = static_cast<uint32_t>(config.http.max_header_bytes);
+  settings.read_timeout = config.http.read_timeout;
+  settings.write_timeout = config.http.write_timeout;
+  settings.idle_timeout = config.http.idle_timeout;
+  settings.max_connections = config.http.max_connections;
+  return settings;
+}
+
+topics::Limits topic_limits(const Config& config) {
+  topics::Limits limits;
+  limits.default_partitions = config.topic.default_partitions;
+  limits.max_partitions = config.topic.max_partitions;
+  limits.default_retention_ms = config.topic.default_retention_age_ms;
+  limits.default_visibility_timeout_ms = config.topic.default_visibility_timeout_ms;
+  limits.default_max_in_flight = config.topic.default_max_in_flight_per_partition;
+  limits.default_max_acked_ahead = config.topic.default_max_acked_ahead_per_partition;
+  return limits;
+}
+
+std::string_view rpc_outcome(const cluster::CallResult& result) {
+  if (result.kind != cluster::CallResult::Kind::answered) {
+    return result.timed_out ? "timeout" : "error";
+  }
+  if (result.reply.status < 400) {
+    return "ok";
+  }
+  return result.reply.status < 500 ? "rejected" : "failed";
+}
+
+std::string_view raft_state_name(const raft::ServerStatus& status) {
+  if (status.is_stopped) {
+    return "shutdown";
+  }
+  switch (status.role) {
+    case raft::Role::leader:
+      return "leader";
+    case raft::Role::follower:
+      return "follower";
+    case raft::Role::pre_candidate:
+    case raft::Role::candidate:
+      return "candidate";
+  }
+  return "follower";
+}
+
+// The parts of a node in the order in which they are made; each refers only to those before it.
+class Node {
+ public:
+  Node(io::Env& env, const Config& config, const Hooks& hooks) : env_(env), config_(config), hooks_(hooks) {}
+
+  io::Status boot();
+  // Serves until `stop` is set or raft ends. Ok after an orderly stop, else why the node could not go on.
+  io::Status serve(io::Event& stop);
+
+ private:
+  io::Status bind_listeners();
+  io::Status open_metastore();
+  io::Status check_raft_state();
+  io::Status open_raft();
+  void make_services();
+  MetricsSnapshot snapshot() const;
+
+  io::Env& env_;
+  const Config& config_;
+  const Hooks& hooks_;
+  const io::Instant started_at_ = env_.now();
+  io::Instant serving_since_{};
+
+  std::unique_ptr<io::DirectoryLock> data_lock_;
+  Metrics metrics_;
+  std::unique_ptr<metastore::Fsm> fsm_;
+  std::unique_ptr<raft::RaftServer> raft_;
+  std::unique_ptr<RaftProposer> proposer_;
+  std::unique_ptr<topics::Manager> manager_;
+  std::unique_ptr<cluster::NodeClientPool> clients_;
+  std::unique_ptr<cluster::Forwarder> forwarder_;
+  std::unique_ptr<cluster::NodeService> service_;
+  std::unique_ptr<cluster::NodeServer> node_server_;
+  std::unique_ptr<cluster::ClusterListener> cluster_listener_;
+  std::unique_ptr<Readiness> readiness_;
+  std::unique_ptr<api::Api> api_;
+  std::unique_ptr<api::HttpServer> http_;
+};
+
+// ---- Boot ----------------------------------------------------------------------------------------------------------------------
+
+io::Status Node::boot() {
+  env_.log.info("narad serve starting", {{"addr", config_.http.addr},
+                                         {"cluster_addr", config_.cluster.addr},
+                                         {"data_dir", config_.storage.data_dir},
+                                         {"version", kVersion}});
+  // 1. The data directory is ours alone before any byte of it is read or written.
+  io::Result<std::unique_ptr<io::DirectoryLock>> lock = claim_data_directory(env_.disk);
+  if (!lock.ok()) {
+    return lock.error();
+  }
+  data_lock_ = std::move(*lock);
+  // 2. The ports, before the stores: a port in use is refused with nothing touched. Nothing is answered yet; connections wait.
+  io::Status status = bind_listeners();
+  // 3. The metastore before raft: its applied index says where the replay of the log begins.
+  if (status.ok()) {
+    status = open_metastore();
+  }
+  // 4. What raft holds is compared with it before raft makes anything: a directory whose raft state was lost must not look new.
+  if (status.ok()) {
+    status = check_raft_state();
+  }
+  if (status.ok()) {
+    status = open_raft();
+  }
+  // 5. What serves, before anybody can ask.
+  if (status.ok()) {
+    make_services();
+  }
+  return status;
+}
+
+io::Status Node::bind_listeners() {
+  http_ = std::make_unique<api::HttpServer>(env_, http_settings(config_),
+                                            [this](const api::HttpRequest& request) { return api_->handle(request); });
+  io::Status status = http_->listen(config_.http.addr);
+  if (!status.ok()) {
+    return io::fail(status.error().kind, "http.addr (" + config_.http.addr + "): " + status.error().message);
+  }
+  cluster_listener_ = std::make_unique<cluster::ClusterListener>(
+      env_,
+      [this](std::unique_ptr<io::Stream> stream, std::string first) { node_server_->serve(std::move(stream), std::move(first)); },
+      [this](std::unique_ptr<io::Stream> stream, std::string first) { raft_->serve(std::move(stream), std::move(first)); });
+  status = cluster_listener_->listen(config_.cluster.addr);
+  if (!status.ok()) {
+    return io::fail(status.error().kind, "cluster.addr (" + config_.cluster.addr + "): " + status.error().message);
+  }
+  return {};
+}
+
+io::Status Node::open_metastore() {
+  metastore::FsmSettings settings;
+  settings.build = std::string(kVersion);
+  settings.flush_bytes = config_.tuning.fsm_flush_bytes;
+  io::Result<std::unique_ptr<metastore::Fsm>> fsm = metastore::Fsm::open(env_, settings);
+  if (!fsm.ok()) {
+    return io::fail(fsm.error().kind, "metastore: " + fsm.error().message);
+  }
+  fsm_ = std::move(*fsm);
+  return {};
+}
+
+// Spec, "Restarts": a database that holds anything beside no raft state.
+io::Status Node::check_raft_state() {
+  if (fsm_->applied_index() == 0) {
+    return {};
+  }
+  const io::Result<io::FileInfo> stable = env_.disk.stat("raft/stable");
+  if (stable.is(io::ErrorKind::not_found)) {
+    return io::fail(io::ErrorKind::invalid,
+                    "metastore: fsm.db holds metadata, but there is no raft state beside it (raft/ is missing or empty), so this "
+                    "node would bootstrap a new cluster with an empty log and none of its topics; refusing to start. Restore "
+                    "raft/ from the same moment as fsm.db, or move the whole data directory away to start empty");
+  }
+  return stable.ok() ? io::Status() : io::Status(stable.error());
+}
+
+io::Status Node::open_raft() {
+  raft_ = std::make_unique<raft::RaftServer>(env_, raft_options(config_), *fsm_, hooks_.raft_observer);
+  io::Status opened = raft_->open();
+  if (!opened.ok()) {
+    return io::fail(opened.error().kind, "raft: " + opened.error().message);
+  }
+  return {};
+}
+
+void Node::make_services() {
+  proposer_ = std::make_unique<RaftProposer>(*raft_);
+  manager_ = std::make_unique<topics::Manager>(env_, *fsm_, *proposer_, topic_limits(config_));
+  clients_ = std::make_unique<cluster::NodeClientPool>(
+      env_, cluster::NodeClientSettings{}, [this](uint8_t op, const cluster::CallResult& result, io::Duration took) {
+        metrics_.rpc_request(cluster::op_name(op), rpc_outcome(result), took);
+      });
+  forwarder_ = std::make_unique<cluster::Forwarder>(env_, *raft_, *clients_);
+  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_);
+  node_server_ = std::make_unique<cluster::NodeServer>(
+      env_, [this](std::string_view payload) { return service_->answer(payload); },
+      [this](std::string_view payload) { return service_->answer_at_once(payload); });
+  readiness_ = std::make_unique<Readiness>(
+      env_, *raft_, [this](io::Instant deadline) { return forwarder_->catch_up_with_leader(deadline); });
+  api_ = std::make_unique<api::Api>(api::Api::Parts{env_, *manager_, topic_limits(config_), *raft_, *forwarder_, *readiness_,
+                                                    metrics_, [this] { return metrics_.text(snapshot()); }});
+}
+
+// ---- Serving -------------------------------------------------------------------------------------------------------------------
+
+io::Status Node::serve(io::Event& stop) {
+  io::with_scope([&](io::Scope& scope) {
+    io::Condition changed;
+    bool raft_ended = false;
+    scope.spawn("raft", [&] {
+      raft_->run();
+      raft_ended = true;
+      changed.notify_all();
+    });
+    scope.spawn("node/stop", [&] {
+      stop.wait();
+      changed.notify_all();
+    });
+    clients_->run(scope);
+    cluster_listener_->run(scope);
+    http_->run(scope);
+    scope.spawn("node/ready", [&] {
+      readiness_->wait_until_caught_up();
+      env_.log.info("node is ready", {{"node", config_.cluster.node_id}, {"applied_index", raft_->applied_index()}});
+    });
+    readiness_->mark_started();
+    serving_since_ = env_.now();
+    env_.log.info("http listening", {{"addr", http_->address()}, {"cluster_addr", cluster_listener_->address()}});
+    if (hooks_.started) {
+      hooks_.started(NodeView{*fsm_, *raft_, http_->address(), cluster_listener_->address()});
+    }
+    while (!raft_ended && !stop.is_set()) {
+      changed.wait();
+    }
+    readiness_->mark_stopping();
+    // Requests in flight end while raft still runs; after a failure of raft they end by its answers.
+    const size_t cut_off = http_->drain(env_.after(config_.http.shutdown_grace));
+    if (cut_off > 0) {
+      env_.log.warn("requests were cut off by the stop", {{"requests", cut_off}});
+    }
+    raft_->stop();
+    while (!raft_ended) {
+      changed.wait();
+    }
+    scope.cancel();
+  });
+  if (hooks_.stopping) {
+    hooks_.stopping();
+  }
+  fsm_->close();
+  const std::optional<io::Error>& failure = raft_->failure();
+  if (failure.has_value()) {
+    return io::fail(failure->kind, "raft: " + failure->message);
+  }
+  env_.log.info("narad serve stopped");
+  return {};
+}
+
+MetricsSnapshot Node::snapshot() const {
+  const auto seconds = [](io::Duration duration) { return std::chrono::duration<double>(duration).count(); };
+  const raft::ServerStatus raft = raft_->status();
+  const raft::ServerCounters& counters = raft_->counters();
+  const metastore::FsmStats& stats = fsm_->stats();
+  const bool leads = raft.role == raft::Role::leader;
+  MetricsSnapshot s;
+  s.raft_state = raft_state_name(raft);
+  s.raft_term = raft.term;
+  s.raft_last_log_index = raft.last;
+  s.raft_commit_index = raft.commit;
+  s.raft_applied_index = raft.applied;
+  s.raft_fsm_pending = raft.apply_backlog;
+  s.raft_has_leader = leads || !raft.leader.id.empty();
+  s.raft_last_contact_seconds = leads ? 0 : seconds(env_.now() - raft.leader_contact.value_or(started_at_));
+  s.raft_voters = raft.voters;
+  s.raft_nonvoters = raft.non_voters;
+  s.raft_log_syncs_total = counters.log_syncs;
+  s.raft_hard_state_syncs_total = counters.hard_state_syncs;
+  s.raft_leader_changes_total = counters.leader_changes;
+  s.metastore_fsm_bytes = stats.fsm_bytes;
+  s.metastore_applied_index = fsm_->applied_index();
+  s.metastore_errors_storage = stats.errors_storage;
+  s.metastore_errors_unknown_entry_type = stats.errors_unknown_entry_type;
+  s.metastore_errors_undecodable = stats.errors_undecodable;
+  s.metastore_apply_stalled = stats.is_stalled;
+  s.metastore_apply_stopped = stats.is_stopped;
+  s.http_requests_in_flight = http_->requests_in_flight();
+  s.boot_duration_seconds = seconds(serving_since_ - started_at_);
+  return s;
+}
+
+}  // namespace
+
+int run_node(io::Env& env, const Config& config, const Hooks& hooks, io::Event& stop, std::string* reason) {
+  Node node(env, config, hooks);
+  io::Status status = node.boot();
+  if (status.ok()) {
+    status = node.serve(stop);
+    if (!status.ok()) {
+      env.log.error("narad serve stopping: this node cannot go on", {{"error", status.error().message}});
+    }
+  }
+  if (reason != nullptr && !status.ok()) {
+    *reason = status.error().message;
+  }
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace engine

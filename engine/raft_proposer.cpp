@@ -1,0 +1,43 @@
+#include "engine/raft_proposer.h"
+
+#include <utility>
+
+namespace engine {
+
+namespace {
+
+// What raft knows of the entry's fate, in the three classes that a caller can act on: applied, certainly not, unknown.
+Proposed::Outcome outcome_of(const raft::Proposed& proposed) {
+  switch (proposed.outcome) {
+    case raft::Outcome::ok:
+      return Proposed::Outcome::applied;
+    case raft::Outcome::not_leader:
+    case raft::Outcome::superseded:
+      return Proposed::Outcome::not_leader;
+    case raft::Outcome::refused:
+    case raft::Outcome::too_large:
+      return Proposed::Outcome::refused;
+    case raft::Outcome::unknown:
+      return Proposed::Outcome::unknown;
+    case raft::Outcome::stopped:
+      return proposed.index != 0 ? Proposed::Outcome::unknown : Proposed::Outcome::stopped;
+  }
+  return Proposed::Outcome::unknown;
+}
+
+}  // namespace
+
+Proposed RaftProposer::propose(std::string command, io::Instant deadline) {
+  raft::Proposed proposed = raft_.propose(std::move(command), deadline);
+  return Proposed{outcome_of(proposed), std::move(proposed.answer), std::move(proposed.reason)};
+}
+
+io::Status RaftProposer::barrier(io::Instant deadline) {
+  const raft::Barrier barrier = raft_.barrier(deadline);
+  if (barrier.ok()) {
+    return {};
+  }
+  return io::fail(io::ErrorKind::busy, barrier.reason.empty() ? std::string(raft::to_string(barrier.outcome)) : barrier.reason);
+}
+
+}  // namespace engine
