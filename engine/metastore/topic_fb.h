@@ -11,6 +11,7 @@
 #include "engine/metastore/envelope.h"
 #include "engine/metastore/records_generated.h"
 #include "engine/metastore/topic.h"
+#include "io/check.h"
 
 namespace engine::metastore {
 
@@ -20,6 +21,7 @@ class AlignedBytes {
  public:
   explicit AlignedBytes(std::string_view bytes) : bytes_(bytes) {
     if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(uint64_t) != 0) {
+      NARAD_CHECK(bytes.size() < (size_t{1} << 32), "a record of more than 4 GiB");  // also what GCC 12 needs to see
       words_.resize((bytes.size() + 7) / 8);
       if (!bytes.empty()) {
         std::memcpy(words_.data(), bytes.data(), bytes.size());
