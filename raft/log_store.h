@@ -3,8 +3,8 @@
 // Promises
 //  - When append() returns success the entries are durable and what they replaced is gone for good, as one atomic step
 //    (batches above LogSettings::batch_bytes_max in several, each of which leaves a prefix).
-//  - open() returns exactly the log as the last successful append() left it, possibly with what an append that did not
-//    return had written: that is made durable before open() returns.
+//  - open() finds exactly the log as the last successful append() left it, possibly with what an append that did not return
+//    had written; confirm() makes that durable before anybody may count on it.
 //  - Damage below the frontier that was synced refuses the start: `corrupt`, naming file, offset and index; nothing on the
 //    disk is changed. What a crash left of an unsynced write is cut.
 //  - A failed write or sync ends the store: every later call fails. Only `no_space` leaves it usable; nothing of that
@@ -16,11 +16,11 @@
 //      8  4  format version (1)
 //     12  4  CRC-32C of the 512 bytes with this field zero, salted with the generation
 //     16  8  generation
-//     24  8  index of the next entry when the segment was begun
-//     32  8  term of the entry before that
+//     24  8  index of the entry before the segment's first, and
+//     32  8  its term
 //     40  8  sequence number of the segment's first batch
 //     48  8  generation of the segment before; 0: none
-//     56  8  where that one's last batch ended: all of it is synced
+//     56  8  where that one ends: everything before that is synced, what follows there does not count
 //     64  8  bytes that were filled when the segment was made: the file is never shorter
 //     72 16  store id (high, low word): a segment of another volume is refused
 // Batches follow, each at a multiple of 8, up to the first place that holds none:
@@ -30,17 +30,23 @@
 //     12  4  CRC-32C of the body, salted with generation and first index
 //     16  8  sequence number: one more than the batch before, over all segments
 //     24  8  first index: entries at and above it that came before are cut
-//     32  8  frontier: everything of this segment below this offset was synced before this batch was written
-//     40  8  epoch: counts the openings of the log. Never falls; what an earlier opening cut cannot pass for the
-//            continuation of what a later one wrote in its place
-//     48  8  sequence number of the stable store's record at that time
+//     32  8  frontier: everything of this segment below this offset was synced before this batch was written; what lies
+//            between it and this batch does not count
+//     40  8  epoch: counts the openings of the log. It never falls, so what one opening cut cannot pass for the continuation
+//            of what a later one wrote in its place
+//     48  8  number of the stable store's record at that time
 //     56  4  number of entries
 //     60  4  zero
 //  then for each entry: 8 bytes term, 4 bytes length, 1 byte type, 3 bytes zero, its payload; zeros up to a multiple of 8.
 // Generations only rise. A recycled segment keeps old bytes, but they are salted with their old generation and never pass.
 //
-// Who finds a cut: replay takes batches in order, so a batch that begins at or below the end of the log cuts it there. No
-// cut stands apart from its entries, so none can be skipped while its entries are kept.
+// Cuts: replay takes batches in order, so a batch that begins at or below the end of the log cuts it there. No cut stands
+// apart from its entries, so none can be skipped while its entries are kept.
+//
+// The last batch after a restart: a process that was killed, or whose sync failed, may have left it in the page cache alone,
+// and after a failed sync the kernel may hold it for clean: another sync would then succeed without writing it. So confirm()
+// never syncs what it finds; it writes the last batch again behind itself (same sequence number and frontier, new epoch),
+// or into a new segment that ends the one before in front of it, and syncs that.
 //
 // Limit, by nature: the newest batch of the log has nothing behind it that names it as synced, so damage to it looks like a
 // torn write. The stable store's record (raft/stable_store.h) names the newest batch of the time when it was written, which
@@ -53,11 +59,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/disk.h"
+#include "io/fiber.h"
 #include "raft/types.h"
 
 namespace raft {
@@ -78,13 +87,14 @@ class LogStore {
     bool had_torn_tail = false;
   };
 
-  // Opens the log of `store`, or makes an empty one where there is none. Waits. Errors: corrupt (see above), invalid (a newer
-  // format), and the disk's own. `stable_batch` is the batch number that the stable store's record names: a log that ends
-  // before it has lost a part and is refused.
+  // Reads the log of `store`; an empty one where there is none. Changes nothing. Waits. Errors: corrupt (see above), invalid
+  // (a newer format), and the disk's own.
   static io::Result<std::unique_ptr<LogStore>> open(io::Disk& disk, const StoreId& store, LogSettings settings,
-                                                    std::uint64_t stable_batch, Contents& contents);
+                                                    Contents& contents);
+  // Makes what open() found durable and removes what a crash left over. Once, before append(). Waits.
+  io::Status confirm();
 
-  // Whether raft/log holds a segment with anything in it or that cannot be told; for a data directory without identity.
+  // Whether raft/log holds a segment with anything in it, or one that cannot be read.
   static io::Result<bool> has_traces(io::Disk& disk);
 
   // Cuts the log at entries.front().index, if it reaches that far, and appends. Entries are consecutive and not empty; the
@@ -93,7 +103,7 @@ class LogStore {
 
   // Makes the next segment ready, if none is; success when there is nothing to do. Waits. `no_space` may be tried again.
   io::Status prepare_segment();
-  // True when the segment in use is half full and no other stands ready.
+  // True when no segment stands ready and the one in use is half full or there is none.
   bool wants_segment() const;
 
   // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, but returns one entry
@@ -102,37 +112,48 @@ class LogStore {
 
   Index first_index() const { return base_index_ + 1; }
   Index last_index() const { return last_index_; }
-  Term last_term() const { return last_term_; }
-  // Number of the newest durable batch; 0: none ever.
+  // Sequence number of the newest batch; 0: none ever.
   std::uint64_t last_batch() const { return next_batch_ - 1; }
-  // Named by the batches that follow (see the form).
+  // The number of the stable store's record, named by the batches that follow; after open() what the newest batch named.
   void set_stable_record(std::uint64_t sequence) { stable_record_ = sequence; }
-  // Named by the newest batch found by open(); 0: none.
-  std::uint64_t stable_record_seen() const { return stable_record_; }
+  std::uint64_t stable_record() const { return stable_record_; }
   // Data syncs of batches so far.
   std::uint64_t syncs() const { return syncs_; }
 
  private:
+  friend class LogRecovery;
+
   struct Segment {
     std::uint64_t generation = 0;
     std::uint64_t filled_bytes = 0;
     std::unique_ptr<io::File> file;
   };
-  // Where the entries from `first` on are, up to the next place's first.
+  // The end of a segment as the next one's header names it.
+  struct End {
+    std::uint64_t generation = 0;
+    std::uint64_t offset = 0;
+  };
+  // Entries from `first` up to the next place's first are in the batch at `offset`.
   struct Place {
     Index first = 0;
     std::uint64_t generation = 0;
     std::uint64_t offset = 0;
   };
 
-  LogStore(io::Disk& disk, const StoreId& store, LogSettings settings);
+  LogStore(io::Disk& disk, const StoreId& store, LogSettings settings) : disk_(disk), store_(store), settings_(settings) {}
 
-  friend class LogRecovery;
-  io::Status append_batch(std::span<const Entry> entries, std::uint64_t body_bytes);
-  io::Status begin_segment(std::uint64_t bytes_needed, std::string& out);
+  io::Status append_batch(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t frontier);
+  io::Status begin_segment(std::span<const Entry> entries, std::uint64_t sequence, End before);
+  io::Status write_out(Segment& segment, std::uint64_t offset, std::string bytes);
+  void encode_batch(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t frontier, std::uint64_t generation,
+                    std::uint64_t offset, std::string& out) const;
+  void note_written(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes);
+  void note_place(std::span<const Entry> entries, std::uint64_t generation, std::uint64_t offset);
   io::Status make_segment(std::uint64_t bytes);
-  void fail(const io::Error& error);
-  void place(Index first, std::uint64_t generation, std::uint64_t offset);
+  io::Status fill_segment(Segment& segment, std::uint64_t bytes);
+  io::Status repeat_last_batch();
+  io::Status fail_unless_full(io::Status status);
+  Term term_before(Index index) const;
 
   io::Disk& disk_;
   const StoreId store_;
@@ -141,18 +162,25 @@ class LogStore {
   Index base_index_ = 0;
   Term base_term_ = 0;
   Index last_index_ = 0;
-  Term last_term_ = 0;
   std::uint64_t next_batch_ = 1;
   std::uint64_t epoch_ = 1;
   std::uint64_t stable_record_ = 0;
   std::uint64_t syncs_ = 0;
   std::uint64_t newest_generation_ = 0;
+  std::vector<std::string> left_over_;  // found by open(), removed by confirm()
 
   std::optional<Segment> active_;
-  std::uint64_t end_ = 0;  // where the next batch of the segment in use goes
+  End before_active_;            // as the header of the active one names it
+  std::uint64_t end_ = 0;        // where the next batch of the active one goes
+  // The newest batch, until it is confirmed.
+  std::uint64_t last_frontier_ = 0;
+  std::vector<Entry> last_entries_;
+  bool is_confirmed_ = false;
+
   std::optional<Segment> ready_;
   io::Mutex preparing_;
   std::deque<Place> places_;
+  std::deque<std::pair<Index, Term>> terms_;  // where each term begins, for the headers of segments
   std::optional<io::Error> failure_;
 };
 

@@ -55,7 +55,10 @@ class PeerLink {
  private:
   io::Result<std::unique_ptr<io::Stream>> dial();
   void pump(io::Stream& stream);
+  std::string encode_queued();
   void read_acks(io::Stream& stream);
+  bool take_acks();
+  void drop_connection();
   void note_dial_failure(const io::Error& error);
 
   io::Env& env_;
@@ -72,10 +75,11 @@ class PeerLink {
   std::uint64_t frames_sent_ = 0;
 
   // of the connection in use
+  io::Stream* stream_ = nullptr;
+  wire::FrameReader incoming_;
   std::uint64_t written_ = 0;       // frames written to it
   std::uint64_t acknowledged_ = 0;  // frames of it that arrived
   io::Instant unacknowledged_since_{};
-  bool is_broken_ = false;
 
   bool is_failure_logged_ = false;
   io::Instant next_failure_log_{};

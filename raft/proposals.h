@@ -32,18 +32,17 @@ class ProposalTable {
   // The waiter gave up.
   void remove(const std::shared_ptr<ProposalWait>& wait);
 
-  // `entry` was applied here: its waiter gets `answer`, others at or below its index learn that they were superseded.
+  // `entry` was applied here. Called for every index in order, whatever the entry's type: its own waiter gets `answer`, others
+  // at that index learn that they were superseded.
   void applied(const Entry& entry, std::string&& answer);
-  // This server no longer leads `term`s below `term`: their waiters have until `give_up_at`.
+  // Ends, as `end`, every waiter of a term below `term`.
+  void end_older(Term term, ProposalWait::End end);
   void end_all(ProposalWait::End end);
-  // Ends, as unknown, the waiters of terms below `term`.
-  void end_older(Term term);
 
   bool empty() const { return waits_.empty(); }
   std::size_t size() const { return waits_.size(); }
 
  private:
-  void end(ProposalWait& wait, ProposalWait::End end);
   std::multimap<Index, std::shared_ptr<ProposalWait>> waits_;
 };
 

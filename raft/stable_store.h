@@ -3,32 +3,36 @@
 // Promises
 //  - When save() returns success the record is durable; after a crash open() finds the last saved record, or the one whose save
 //    did not return. One data sync a save.
-//  - open() returns only what is durable: a record that a killed process left unsynced is synced first.
-//  - Damage to one copy is made good from the other. When no copy of a place that may hold the newest record can be trusted,
-//    the start is refused: a server never votes by a record older than its last. Nothing is changed then.
+//  - confirm() makes durable what open() found, before anybody may count on it.
+//  - Damage to one copy is made good from the other. When the newest record cannot be told, the start is refused: a server never
+//    votes by a record older than its last. Nothing is changed then.
 //  - A directory that holds a log or a bootstrap configuration but no record is refused: "no record" never means "never voted".
 //  - A failed save ends the store.
 //
-// Form, little endian. raft/stable has four blocks of 4,096 bytes: two places of two copies each. Record number n is written
-// into both copies of place n mod 2 by one write and one sync, so the place of record n - 1 stays whole whatever happens. A copy:
+// Form, little endian. raft/stable has four blocks of 4,096 bytes: two places of two copies each. Record number n stands in both
+// copies of place n mod 2, written by one write and one sync, so that the place of record n - 1 stays whole whatever happens:
 //      0  8  magic "NARADSTB"
 //      8  4  format version (1)
 //     12  4  CRC-32C of the 4,096 bytes with this field zero
-//     16  8  record number, from 1
+//     16  8  record number
 //     24  8  term
-//     32 16  store id
+//     32 16  store id (high, low word)
 //     48 16  cluster id; zero: not known
 //     64  8  number of the log's newest durable batch at the time of the save
-//     72  1  1: this directory was bootstrapped or joined, raft/bootstrap exists
+//     72  1  1: this directory was bootstrapped, raft/bootstrap exists
 //     73  1  length of the vote, then its bytes; zeros up to the end
-// Both places are made together, before the file gets its name. A place whose two copies are both damaged may have been torn
-// while record n was written, so that record n - 1 is the newest; or both copies were damaged later. The copies lie in blocks of
-// their own, so one flipped bit or one lost sector never looks like a torn write of both.
+// The file is made under a temporary name with records 0 and 1, equal but for the number. A place whose two copies are both
+// damaged was torn while its record was written, which nobody counted on yet, so the other place holds the newest; one flipped bit
+// or one lost sector never looks like that, since the copies are in blocks of their own.
 //
-// raft/bootstrap, written once through a temporary name: magic "NARADBST", version, CRC-32C of the rest, length, and the
+// What open() finds may be in the page cache alone, and after a failed sync be held for clean there, so that syncing it again
+// proves nothing. confirm() therefore writes the newest record anew, with a number two higher, into its own place: one copy,
+// sync, the other copy, sync. Torn at any point, either that record or the one before is found, whichever was durable.
+//
+// raft/bootstrap, written once through a temporary name: magic "NARADBST", u32 version, u32 CRC-32C of the rest, and the
 // configuration as raft/configuration.h encodes it.
 //
-// Called by one fiber at a time. Source: architecture.md "Identity", scenarios PT-01, PT-02.
+// Called by one fiber at a time. Source: architecture.md "Identity", scenarios PT-01, PT-02, PT-09.
 #pragma once
 
 #include <cstdint>
@@ -58,11 +62,12 @@ class StableStore {
   // The longest vote (a server id) that a record holds.
   static constexpr std::size_t kVoteBytesMax = 255;
 
-  // Opens raft/stable. Where there is no raft state at all, makes it with `new_store` and, if given, `bootstrap`. A directory
-  // that has a record but was never bootstrapped takes `bootstrap` too. Waits. Errors: corrupt, invalid (a newer format),
-  // and the disk's own; after corrupt and invalid nothing has been changed.
-  static io::Result<std::unique_ptr<StableStore>> open(io::Disk& disk, const StoreId& new_store,
-                                                       const std::optional<Configuration>& bootstrap);
+  // Reads raft/stable, or decides that a new one is due: a directory without any raft state, which confirm() then gives
+  // `new_store`. Changes nothing. Waits. Errors: corrupt, invalid (a newer format), and the disk's own.
+  static io::Result<std::unique_ptr<StableStore>> open(io::Disk& disk, const StoreId& new_store);
+  // Makes the record durable (or makes the store), and bootstraps the directory with `bootstrap` if it never was and one is
+  // given. Once, before save(). Waits.
+  io::Status confirm(const std::optional<Configuration>& bootstrap);
 
   // Replaces the hard state, and the cluster id once it is known, durably. Waits.
   io::Status save(const HardState& hard_state, const ClusterId& cluster, std::uint64_t log_batch);
@@ -70,23 +75,25 @@ class StableStore {
   const StableRecord& record() const { return record_; }
   // What this directory was bootstrapped with; empty when it never was.
   const Configuration& bootstrap() const { return bootstrap_; }
-  // Whether open() made the directory's identity.
+  // Whether confirm() makes, or made, the directory's identity.
   bool is_new() const { return is_new_; }
 
  private:
   explicit StableStore(io::Disk& disk) : disk_(disk) {}
 
-  io::Status create(const StoreId& store, const std::optional<Configuration>& bootstrap);
   io::Status load();
   io::Status load_bootstrap();
+  io::Status make();
+  io::Status rewrite();
   io::Status write_bootstrap(const Configuration& bootstrap);
-  io::Status write_record(const StableRecord& record);
+  io::Status write_record();
 
   io::Disk& disk_;
   std::unique_ptr<io::File> file_;
   StableRecord record_;
   Configuration bootstrap_;
   bool is_new_ = false;
+  bool is_confirmed_ = false;
   std::optional<io::Error> failure_;
 };
 

@@ -1,0 +1,248 @@
+#include "raft/log_recovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/check.h"
+#include "io/probe.h"
+#include "raft/bytes.h"
+
+namespace raft {
+
+using log_format::HeaderState;
+
+io::Error LogRecovery::damaged(std::uint64_t generation, std::uint64_t offset, std::string_view what) const {
+  const Index index = store_.base_index_ + entries_.size() + 1;
+  return io::fail(io::ErrorKind::corrupt, log_format::segment_path(generation) + ": damaged at offset " +
+                                              std::to_string(offset) + " (index " + std::to_string(index) + "): " +
+                                              std::string(what));
+}
+
+io::Result<std::string> LogRecovery::read_file(std::uint64_t generation, std::uint64_t bytes) {
+  auto file = store_.disk_.open(log_format::segment_path(generation), io::OpenMode::read);
+  if (!file.ok()) return file.error();
+  return (*file)->read(0, bytes);
+}
+
+io::Status LogRecovery::run(LogStore::Contents& contents) {
+  if (io::Status looked = look_at_headers(); !looked.ok()) return looked;
+  if (io::Status chained = find_chain(); !chained.ok()) return chained;
+  for (std::size_t i = 0; i < chain_.size(); ++i) {
+    std::optional<std::uint64_t> required_end;
+    if (i + 1 < chain_.size()) required_end = found_[chain_[i + 1]].header.before_end;
+    if (io::Status read = read_segment(chain_[i], required_end); !read.ok()) return read;
+  }
+  for (const auto& [generation, found] : found_) {
+    if (std::find(chain_.begin(), chain_.end(), generation) != chain_.end()) continue;
+    if (chain_.empty() || generation > chain_.back()) {
+      if (io::Status unused = check_unused(generation); !unused.ok()) return unused;
+    }
+    store_.left_over_.push_back(log_format::segment_path(generation));
+  }
+
+  store_.newest_generation_ = found_.empty() ? 0 : found_.rbegin()->first;
+  store_.last_index_ = store_.base_index_ + entries_.size();
+  store_.next_batch_ = next_sequence_;
+  store_.epoch_ = epoch_max_ + 1;
+  if (!chain_.empty()) {
+    const Found& last = found_[chain_.back()];
+    store_.active_.emplace(LogStore::Segment{chain_.back(), last.header.filled_bytes, nullptr});
+    store_.before_active_ = {last.header.before_generation, last.header.before_end};
+    store_.end_ = end_;
+  }
+  if (has_batch_) {
+    NARAD_CHECK(last_generation_ == chain_.back(), "a segment in the chain has a batch");
+    store_.last_frontier_ = last_frontier_;
+    store_.last_entries_ = scratch_;
+  }
+  contents.base_index = store_.base_index_;
+  contents.base_term = store_.base_term_;
+  contents.had_torn_tail = has_torn_tail_;
+  contents.entries = std::move(entries_);
+  return {};
+}
+
+io::Status LogRecovery::look_at_headers() {
+  auto names = store_.disk_.list(log_format::kDirectory);
+  if (names.is(io::ErrorKind::not_found)) return {};
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    const std::optional<std::uint64_t> generation = log_format::generation_of(name);
+    if (!generation) continue;
+    const auto info = store_.disk_.stat(log_format::segment_path(*generation));
+    if (!info.ok()) return info.error();
+    auto block = read_file(*generation, log_format::kSegmentHeaderBytes);
+    if (!block.ok()) return block.error();
+    Found found;
+    found.file_bytes = info->size;
+    found.state = log_format::parse(*block, *generation, found.header);
+    if (found.state == HeaderState::newer_version) {
+      return io::fail(io::ErrorKind::invalid, log_format::segment_path(*generation) +
+                                                  ": written by a newer release, in a format that this one does not know");
+    }
+    if (found.state == HeaderState::valid && found.header.store != store_.store_) {
+      SOMETIMES("raft log: segment of another volume refused");
+      return io::fail(io::ErrorKind::corrupt, log_format::segment_path(*generation) + ": belongs to store " +
+                                                  found.header.store.to_string() + ", not to this one (" +
+                                                  store_.store_.to_string() + ")");
+    }
+    found_.emplace(*generation, std::move(found));
+  }
+  return {};
+}
+
+// From the newest segment that was begun back to the first, by what each header names as the one before.
+io::Status LogRecovery::find_chain() {
+  std::optional<std::uint64_t> newest;
+  for (auto at = found_.rbegin(); at != found_.rend() && !newest; ++at) {
+    if (at->second.state != HeaderState::valid) continue;
+    auto begun = is_begun(at->first);
+    if (!begun.ok()) return begun.error();
+    if (*begun) newest = at->first;
+  }
+  if (!newest) return {};
+  for (std::uint64_t generation = *newest;;) {
+    const auto at = found_.find(generation);
+    if (at == found_.end()) {
+      SOMETIMES("raft log: missing segment refused");
+      return io::fail(io::ErrorKind::corrupt, log_format::segment_path(generation) + ": missing, though " +
+                                                  log_format::segment_path(chain_.back()) + " continues it");
+    }
+    const Found& found = at->second;
+    if (found.state != HeaderState::valid) return damaged(generation, 0, "the header of a segment in use");
+    if (found.file_bytes < found.header.filled_bytes) {
+      return damaged(generation, found.file_bytes, "the file is shorter than it was made");
+    }
+    chain_.push_back(generation);
+    if (found.header.before_generation == 0) break;
+    if (found.header.before_generation >= generation) return damaged(generation, 48, "the segment before is not older");
+    generation = found.header.before_generation;
+  }
+  std::reverse(chain_.begin(), chain_.end());
+  const log_format::SegmentHeader& first = found_[chain_.front()].header;
+  store_.base_index_ = first.base_index;
+  store_.base_term_ = first.base_term;
+  next_sequence_ = first.first_batch;
+  return {};
+}
+
+// Whether the write that began the segment landed with its first batch. A header alone, without proof that it was ever synced,
+// is what a crash left of that write.
+io::Result<bool> LogRecovery::is_begun(std::uint64_t generation) {
+  const Found& found = found_[generation];
+  auto bytes = read_file(generation, found.file_bytes);
+  if (!bytes.ok()) return bytes.error();
+  const auto first = log_format::parse_batch_header(*bytes, generation, log_format::kSegmentHeaderBytes);
+  std::vector<Entry> entries;
+  if (first && first->sequence == found.header.first_batch &&
+      log_format::parse_batch_body(*bytes, generation, log_format::kSegmentHeaderBytes, *first, entries)) {
+    return true;
+  }
+  for (auto at = log_format::find_batch(*bytes, generation, log_format::kSegmentHeaderBytes); at;
+       at = log_format::find_batch(*bytes, generation, *at + log_format::kAlignment)) {
+    if (log_format::parse_batch_header(*bytes, generation, *at)->frontier > log_format::kSegmentHeaderBytes) return true;
+  }
+  return false;
+}
+
+// A segment behind the log's end: prepared, or begun by a write that was never synced. It is no damage unless something in it
+// was written after its header was known to be durable.
+io::Status LogRecovery::check_unused(std::uint64_t generation) {
+  const Found& found = found_[generation];
+  auto bytes = read_file(generation, found.file_bytes);
+  if (!bytes.ok()) return bytes.error();
+  if (is_all_zero(*bytes)) return {};
+  has_torn_tail_ = true;
+  for (auto at = log_format::find_batch(*bytes, generation, log_format::kSegmentHeaderBytes); at;
+       at = log_format::find_batch(*bytes, generation, *at + log_format::kAlignment)) {
+    const auto header = log_format::parse_batch_header(*bytes, generation, *at);
+    epoch_max_ = std::max(epoch_max_, header->epoch);
+    if (header->frontier > log_format::kSegmentHeaderBytes) {
+      SOMETIMES("raft log: damaged segment header refused");
+      return damaged(generation, 0, "the header of a segment in use");
+    }
+  }
+  SOMETIMES("raft log: segment begun by an unsynced write dropped");
+  return {};
+}
+
+io::Status LogRecovery::read_segment(std::uint64_t generation, std::optional<std::uint64_t> required_end) {
+  const Found& found = found_[generation];
+  auto bytes = read_file(generation, found.file_bytes);
+  if (!bytes.ok()) return bytes.error();
+  std::string_view used = *bytes;
+  if (required_end) {
+    if (*required_end > used.size()) return damaged(generation, used.size(), "the file ends before its last batch");
+    used = used.substr(0, *required_end);
+  }
+  if (found.header.first_batch != next_sequence_) {
+    return damaged(generation, 40, "its first batch does not follow the segment before");
+  }
+  has_batch_ = false;
+  std::uint64_t at = log_format::kSegmentHeaderBytes;
+  for (;;) {
+    auto batch = next_batch(used, generation, at);
+    if (!batch.ok()) return batch.error();
+    if (!*batch) break;
+    if (io::Status taken = take(**batch, generation); !taken.ok()) return taken;
+    at = log_format::batch_end((*batch)->offset, (*batch)->header);
+  }
+  if (required_end && at != *required_end) {
+    SOMETIMES("raft log: damage in an older segment refused");
+    return damaged(generation, at, "the segment behind it names this place as synced");
+  }
+  if (!required_end) {
+    end_ = at;
+    if (!is_all_zero(used.substr(at))) {
+      has_torn_tail_ = true;
+      SOMETIMES("raft log: torn tail cut");
+    }
+  }
+  return {};
+}
+
+io::Result<std::optional<LogRecovery::Batch>> LogRecovery::next_batch(std::string_view bytes, std::uint64_t generation,
+                                                                      std::uint64_t from) {
+  for (auto at = log_format::find_batch(bytes, generation, from); at;
+       at = log_format::find_batch(bytes, generation, *at + log_format::kAlignment)) {
+    const log_format::BatchHeader header = *log_format::parse_batch_header(bytes, generation, *at);
+    epoch_max_ = std::max(epoch_max_, header.epoch);
+    if (header.epoch < epoch_) continue;  // what an earlier opening left behind a cut
+    if (header.frontier > from) {
+      SOMETIMES("raft log: damage below the synced frontier refused");
+      return damaged(generation, from, "the batch at offset " + std::to_string(*at) + " names this place as synced");
+    }
+    const bool is_next = header.sequence == next_sequence_;
+    const bool is_repeat =
+        has_batch_ && header.sequence + 1 == next_sequence_ && header.frontier == last_frontier_;
+    if (!is_next && !is_repeat) continue;
+    std::vector<Entry> entries;
+    if (!log_format::parse_batch_body(bytes, generation, *at, header, entries)) continue;
+    if (*at != from) SOMETIMES("raft log: lost batch made good by its repetition");
+    scratch_ = std::move(entries);
+    return std::optional(Batch{*at, header});
+  }
+  return std::optional<Batch>();
+}
+
+io::Status LogRecovery::take(const Batch& batch, std::uint64_t generation) {
+  const log_format::BatchHeader& header = batch.header;
+  const Index last = store_.base_index_ + entries_.size();
+  if (header.first <= store_.base_index_ || header.first > last + 1) {
+    return damaged(generation, batch.offset, "the batch begins with index " + std::to_string(header.first) +
+                                                 ", the log ends at " + std::to_string(last));
+  }
+  if (header.first <= last) SOMETIMES("raft log: cut replayed");
+  entries_.resize(header.first - 1 - store_.base_index_);
+  entries_.insert(entries_.end(), scratch_.begin(), scratch_.end());
+  store_.note_place(scratch_, generation, batch.offset);
+  store_.stable_record_ = std::max(store_.stable_record_, header.stable_record);
+  next_sequence_ = header.sequence + 1;
+  last_frontier_ = header.frontier;
+  last_generation_ = generation;
+  epoch_ = header.epoch;
+  has_batch_ = true;
+  return {};
+}
+
+}  // namespace raft
