@@ -23,10 +23,12 @@ std::uint64_t cost_of(const Message& message) {
 
 }  // namespace
 
-PeerLink::PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, ServerId to, std::string address)
+PeerLink::PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, const ClusterId& cluster, ServerId to,
+                   std::string address)
     : env_(env),
       settings_(settings),
       self_(std::move(self)),
+      cluster_(cluster),
       to_(std::move(to)),
       address_(std::move(address)),
       random_(env.random.stream("raft dial backoff", to_)) {
@@ -39,6 +41,8 @@ void PeerLink::set_address(std::string address) {
   address_ = std::move(address);
   drop_connection();
 }
+
+void PeerLink::nudge() { nudged_.set(); }
 
 bool PeerLink::send(Message&& message) {
   NARAD_CHECK(message.to == to_, "a link carries one server's messages");
@@ -76,8 +80,9 @@ void PeerLink::run() {
     } else {
       note_dial_failure(dialled.error());
     }
-    io::sleep_for(random_.between(backoff / 2, backoff));
-    backoff = std::min(backoff * 2, settings_.backoff_max);
+    nudged_.reset();
+    const bool is_nudged = nudged_.wait(env_.after(random_.between(backoff / 2, backoff)));
+    backoff = is_nudged ? settings_.backoff_min : std::min(backoff * 2, settings_.backoff_max);
   }
 }
 
@@ -99,6 +104,7 @@ io::Result<std::unique_ptr<io::Stream>> PeerLink::dial() {
   auto stream = env_.net.connect(address_, deadline);
   if (!stream.ok()) return stream.error();
   std::string greeting;
+  self_.cluster = cluster_;
   wire::encode(self_, greeting);
   if (io::Status written = (*stream)->write(std::move(greeting), deadline); !written.ok()) return written.error();
   incoming_ = wire::FrameReader();

@@ -32,8 +32,10 @@ struct LinkSettings {
 
 class PeerLink {
  public:
-  // `address` may change later. Keeps references to env and log fields only.
-  PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, ServerId to, std::string address);
+  // `self` is what greetings say, but for `to` and the cluster: that is read anew for each greeting. `address` may change later.
+  // Keeps references to env, settings and cluster.
+  PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, const ClusterId& cluster, ServerId to,
+           std::string address);
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
@@ -44,8 +46,8 @@ class PeerLink {
   bool send(Message&& message);
 
   void set_address(std::string address);
-  // What greetings name from now on.
-  void set_cluster(const ClusterId& cluster) { self_.cluster = cluster; }
+  // The other server is known to be up (it has just connected): dials at once instead of waiting for its next try.
+  void nudge();
 
   const ServerId& to() const { return to_; }
   const std::string& address() const { return address_; }
@@ -64,6 +66,7 @@ class PeerLink {
   io::Env& env_;
   const LinkSettings& settings_;
   wire::Hello self_;
+  const ClusterId& cluster_;
   const ServerId to_;
   std::string address_;
   io::RandomStream random_;
@@ -71,6 +74,7 @@ class PeerLink {
   std::deque<Message> queue_;
   std::uint64_t queue_bytes_ = 0;
   io::Condition queued_;
+  io::Event nudged_;
   bool is_connected_ = false;
   std::uint64_t frames_sent_ = 0;
 

@@ -17,7 +17,9 @@
 // commands mean.
 //
 // Fibers: run() is the root of all of them; every public function is called from fibers of the same node. Those that wait
-// say so.
+// say so. The core is plain data of the loop's thread: messages, proposals and notices go into it where they arise, and one
+// fiber takes out what follows once everything else that was runnable has had its turn, so that what arrives together
+// leaves together.
 #pragma once
 
 #include <cstdint>
@@ -152,7 +154,7 @@ class RaftServer {
   // Runs the server until stop() or a failure; call it in a fiber of its own. When it returns, every fiber of the server
   // has ended. Throws Cancelled.
   void run();
-  // Asks run() to end: waiters are answered `stopped`. Does not wait.
+  // Asks run() to end: waiters are answered `stopped`, incoming connections are closed. Does not wait.
   void stop();
   // Set when the server has stopped, by stop() or by a failure.
   io::Event& stopped() { return stopped_; }
@@ -180,46 +182,66 @@ class RaftServer {
   const Core& core() const { return *core_; }
 
  private:
-  class Inbound;
-
   // What waits for the next write of the persist fiber.
   struct PendingWrite {
     std::optional<HardState> hard_state;
-    Index first = 0;
     std::vector<Entry> entries;
     Term append_term = 0;
-    std::vector<Message> messages;
+    std::vector<Message> messages;  // leave when all of the above, and all before, is durable
     bool is_empty() const { return !hard_state && entries.empty() && messages.empty(); }
   };
+  // Waits stand in a table until they are answered; stop() answers all and empties the tables, so that a caller who unwinds
+  // later than that touches nothing of the server.
+  struct AppliedWait {
+    bool is_listed = true;
+    io::Event done;
+  };
   struct BarrierWait {
+    bool is_listed = true;
     bool is_answered = false;
     bool is_confirmed = false;
     Index index = 0;
     io::Event done;
   };
+  struct Link {
+    std::unique_ptr<PeerLink> link;
+    io::Task task;
+  };
 
-  // server.cpp
-  io::Status open_stores(InitialState& initial);
+  // server.cpp: the calls, and what follows from the core's Readys. Nothing here waits but open() and the calls that say so.
+  io::Result<LogStore::Contents> open_stores();
+  io::Status check_contents(const LogStore::Contents& contents) const;
+  void make_core(LogStore::Contents contents);
+  void step(Message&& message);
+  void wake();
   void drive();
-  void wake() { inputs_.notify_one(); has_inputs_ = true; }
-  void take_for_disk(Ready& ready);
+  void take_for_disk();
+  void take_for_apply();
+  void take_reads();
   void send_all(std::vector<Message>& messages);
-  void note_role_changes(const Ready& ready);
+  void note_role_changes();
   void follow_configuration();
   LeaderHint hint(const ServerId& id) const;
-  void step(Message&& message);
+  Proposed refuse(const ProposeResult& result) const;
+  Proposed finish(const ProposalWait& wait) const;
+  void release_applied();
   void fail(io::Error error);
-  void end_waits();
 
-  // server_fibers.cpp
-  void core_loop(io::Scope& scope);
+  // server_fibers.cpp: the loops
+  void core_loop();
   void persist_loop();
   bool persist(PendingWrite& write);
-  bool persist_entries(PendingWrite& write);
+  bool append_until_there_is_room(const std::vector<Entry>& entries);
   void apply_loop();
-  bool apply_batch(std::vector<Entry>& batch);
+  bool apply_batch(const std::vector<Entry>& batch);
   void prepare_loop();
-  void log_refusal(std::string_view text, const std::vector<io::LogField>& fields);
+
+  // server_inbound.cpp: incoming connections
+  io::Result<wire::Hello> take_greeting(io::Stream& stream, wire::FrameReader& reader);
+  std::string reason_to_refuse(const wire::Hello& hello) const;
+  void receive(io::Stream& stream, wire::FrameReader& reader, const wire::Hello& hello);
+  io::Result<std::uint64_t> step_all(wire::FrameReader& reader, const wire::Hello& hello);
+  void log_refused_connection(const std::string& peer_address, const std::string& reason);
 
   io::Env& env_;
   ServerOptions options_;
@@ -238,16 +260,25 @@ class RaftServer {
   std::optional<io::Error> failure_;
 
   // core
-  bool has_inputs_ = false;
+  bool has_inputs_ = true;
   io::Condition inputs_;
   Ready ready_;  // reused
-  io::Scope* scope_ = nullptr;  // of run(); links are spawned in it
-  Index followed_configuration_ = 0;
+  Term led_term_ = 0;              // newest term that this server led
+  bool is_leading_ = false;
+  io::Instant give_up_at_ = io::kNever;  // when proposals of led_term_ end as unknown
+
+  // links: null outside run()
+  io::Scope* scope_ = nullptr;
   bool has_followed_ = false;
-  std::map<ServerId, std::unique_ptr<PeerLink>> links_;
-  std::map<ServerId, Inbound*> inbound_;
+  Index followed_index_ = 0;
+  std::uint64_t followed_truncations_ = 0;
+  std::map<ServerId, Link> links_;
+  std::vector<Link> retired_links_;
+
+  // incoming
+  std::map<ServerId, io::Stream*> incoming_;
   io::Instant next_refusal_log_{};
-  std::uint64_t refusals_unlogged_ = 0;
+  std::uint64_t refusals_not_logged_ = 0;
 
   // persist
   PendingWrite pending_;
@@ -258,11 +289,12 @@ class RaftServer {
   // apply
   std::vector<Entry> to_apply_;
   io::Condition to_apply_added_;
-  io::Condition applied_moved_;
 
+  // waiters
   ProposalTable proposals_;
   std::uint64_t next_context_ = 1;
   std::map<std::uint64_t, std::shared_ptr<BarrierWait>> barriers_;
+  std::multimap<Index, std::shared_ptr<AppliedWait>> applied_waits_;
 };
 
 }  // namespace raft

@@ -1,0 +1,511 @@
+#include "raft/server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/check.h"
+#include "io/probe.h"
+
+namespace raft {
+
+const char* to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::ok: return "ok";
+    case Outcome::not_leader: return "not the leader";
+    case Outcome::refused: return "refused";
+    case Outcome::too_large: return "too large";
+    case Outcome::unknown: return "outcome unknown";
+    case Outcome::superseded: return "superseded";
+    case Outcome::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
+RaftServer::RaftServer(io::Env& env, ServerOptions options, StateMachine& state_machine, Observer* observer)
+    : env_(env), options_(std::move(options)), state_machine_(state_machine), observer_(observer) {
+  NARAD_CHECK(!options_.id.empty() && options_.id.size() <= wire::kServerIdBytesMax, "a server has a name of 1 to 255 bytes");
+}
+
+RaftServer::~RaftServer() = default;
+
+// ---- Opening -----------------------------------------------------------------------------------------------------------------
+
+io::Status RaftServer::open() {
+  NARAD_CHECK(!core_, "a server is opened once");
+  auto contents = open_stores();
+  if (!contents.ok()) {
+    env_.log.error("raft: start refused", {{"reason", contents.error().to_text()}});
+    return contents.error();
+  }
+  make_core(std::move(*contents));
+  return {};
+}
+
+// Everything is read and judged before anything is written, so that a refused start leaves the disk as it was.
+io::Result<LogStore::Contents> RaftServer::open_stores() {
+  io::RandomStream ids = env_.random.stream("raft store id", options_.id);
+  const StoreId new_store{ids.next() | 1, ids.next()};
+  auto stable = StableStore::open(env_.disk, new_store);
+  if (!stable.ok()) return stable.error();
+  stable_ = std::move(*stable);
+  LogStore::Contents contents;
+  auto log = LogStore::open(env_.disk, stable_->record().store, options_.log, contents);
+  if (!log.ok()) return log.error();
+  log_ = std::move(*log);
+  if (io::Status sound = check_contents(contents); !sound.ok()) return sound.error();
+
+  // A server that got its log from others, without ever being bootstrapped, belongs to their cluster.
+  const bool may_bootstrap = contents.entries.empty() && stable_->record().hard_state.term == 0;
+  if (io::Status confirmed = stable_->confirm(may_bootstrap ? options_.bootstrap : std::nullopt); !confirmed.ok()) {
+    return confirmed.error();
+  }
+  log_->set_stable_record(stable_->record().sequence);
+  if (io::Status confirmed = log_->confirm(); !confirmed.ok()) return confirmed.error();
+  return contents;
+}
+
+// Whether the two stores and the state machine belong together.
+io::Status RaftServer::check_contents(const LogStore::Contents& contents) const {
+  const StableRecord& record = stable_->record();
+  const auto corrupt = [](std::string text) { return io::fail(io::ErrorKind::corrupt, std::move(text)); };
+  if (contents.base_index != 0) {
+    return corrupt("raft/log: begins with index " + std::to_string(contents.base_index + 1) +
+                   ", and no snapshot covers what came before");
+  }
+  if (log_->last_batch() < record.log_batch) {
+    SOMETIMES("raft: log that lost its end refused");
+    return corrupt("raft/log: ends with batch " + std::to_string(log_->last_batch()) + " (index " +
+                   std::to_string(log_->last_index()) + "), but batch " + std::to_string(record.log_batch) +
+                   " was durable when raft/stable was written");
+  }
+  if (log_->stable_record() > record.sequence) {
+    SOMETIMES("raft: stable record older than the log refused");
+    return corrupt("raft/stable: holds record " + std::to_string(record.sequence) + ", but the log was written under record " +
+                   std::to_string(log_->stable_record()));
+  }
+  const Term last_term = contents.entries.empty() ? 0 : contents.entries.back().term;
+  if (last_term > record.hard_state.term) {
+    return corrupt("raft/stable: term " + std::to_string(record.hard_state.term) + " is older than the log's " +
+                   std::to_string(last_term));
+  }
+  for (const Entry& entry : contents.entries) {
+    if (entry.type == EntryType::configuration && !decode_configuration(entry.bytes())) {
+      return corrupt("raft/log: entry " + std::to_string(entry.index) + " holds no configuration");
+    }
+  }
+  if (state_machine_.applied_index() > log_->last_index()) {
+    SOMETIMES("raft: state machine ahead of the log refused");
+    return corrupt("the state machine has applied index " + std::to_string(state_machine_.applied_index()) +
+                   ", but raft/log ends at " + std::to_string(log_->last_index()));
+  }
+  return {};
+}
+
+void RaftServer::make_core(LogStore::Contents contents) {
+  const StableRecord& record = stable_->record();
+  io::RandomStream ids = env_.random.stream("raft session", options_.id);
+  session_ = ids.next() | 1;
+  Identity identity;
+  identity.id = options_.id;
+  identity.store = record.store;
+  identity.session = session_;
+  identity.new_cluster = ClusterId{ids.next() | 1, ids.next()};
+  InitialState initial;
+  initial.hard_state = record.hard_state;
+  initial.base_index = contents.base_index;
+  initial.base_term = contents.base_term;
+  initial.base_configuration = stable_->bootstrap();
+  initial.entries = std::move(contents.entries);
+  initial.applied = state_machine_.applied_index();
+  env_.log.info("raft: state opened", {{"store", record.store.to_string()},
+                                       {"is_new", stable_->is_new()},
+                                       {"term", record.hard_state.term},
+                                       {"vote", record.hard_state.vote},
+                                       {"last_index", log_->last_index()},
+                                       {"applied_index", initial.applied},
+                                       {"torn_tail_cut", contents.had_torn_tail}});
+  core_ = std::make_unique<Core>(std::move(identity), options_.core, std::move(initial),
+                                 env_.random.stream("raft election timeout", options_.id), env_.now());
+}
+
+// ---- Into the core -------------------------------------------------------------------------------------------------------------
+
+void RaftServer::step(Message&& message) {
+  ++counters_.messages_received;
+  core_->step(std::move(message), env_.now());
+  wake();
+}
+
+void RaftServer::wake() {
+  if (has_inputs_) return;
+  has_inputs_ = true;
+  inputs_.notify_one();
+}
+
+Proposed RaftServer::propose(std::string command, io::Instant deadline) {
+  Proposed proposed;
+  if (!core_ || is_stopping_) {
+    proposed.outcome = Outcome::stopped;
+    proposed.reason = "this server has stopped";
+    return proposed;
+  }
+  if (is_disk_full_ && core_->role() == Role::leader) {
+    SOMETIMES("raft: proposal refused, the disk is full");
+    proposed.outcome = Outcome::refused;
+    proposed.reason = "no space left for the raft log";
+    return proposed;
+  }
+  const Payload payload = std::make_shared<const std::string>(std::move(command));
+  const ProposeResult result = core_->propose(std::span(&payload, 1));
+  if (result.refusal != Refusal::none) return refuse(result);
+  // Registered before the next Ready, so before the entry can be replicated, committed or applied.
+  struct Registered {
+    ProposalTable& table;
+    std::shared_ptr<ProposalWait> wait;
+    ~Registered() {
+      if (wait->end == ProposalWait::End::pending) table.remove(wait);
+    }
+  } registered{proposals_, proposals_.add(result.term, result.first)};
+  wake();
+  registered.wait->done.wait(deadline);
+  return finish(*registered.wait);
+}
+
+Proposed RaftServer::refuse(const ProposeResult& result) const {
+  Proposed proposed;
+  proposed.reason = to_string(result.refusal);
+  switch (result.refusal) {
+    case Refusal::not_leader:
+      proposed.outcome = Outcome::not_leader;
+      proposed.leader = hint(result.leader);
+      break;
+    case Refusal::payload_too_large:
+      proposed.outcome = Outcome::too_large;
+      break;
+    default:
+      proposed.outcome = Outcome::refused;
+      break;
+  }
+  return proposed;
+}
+
+Proposed RaftServer::finish(const ProposalWait& wait) const {
+  Proposed proposed;
+  proposed.term = wait.term;
+  proposed.index = wait.index;
+  switch (wait.end) {
+    case ProposalWait::End::applied:
+      proposed.outcome = Outcome::ok;
+      proposed.answer = wait.answer;
+      break;
+    case ProposalWait::End::superseded:
+      proposed.outcome = Outcome::superseded;
+      proposed.reason = "another leader's entry was committed in its place";
+      break;
+    case ProposalWait::End::stopped:
+      proposed.outcome = Outcome::stopped;
+      proposed.reason = "this server stopped before the entry was applied";
+      break;
+    case ProposalWait::End::unknown:
+      proposed.outcome = Outcome::unknown;
+      proposed.reason = "leadership was lost before the entry was committed";
+      break;
+    case ProposalWait::End::pending:
+      SOMETIMES("raft: proposal not applied by its deadline");
+      proposed.outcome = Outcome::unknown;
+      proposed.reason = "not committed in time";
+      break;
+  }
+  return proposed;
+}
+
+Barrier RaftServer::barrier(io::Instant deadline) {
+  Barrier barrier;
+  const auto end = [&barrier](Outcome outcome, std::string reason) {
+    barrier.outcome = outcome;
+    barrier.reason = std::move(reason);
+    return barrier;
+  };
+  if (!core_ || is_stopping_) return end(Outcome::stopped, "this server has stopped");
+  const std::uint64_t context = next_context_++;
+  const ReadRefusal refusal = core_->read_index(context);
+  if (refusal.refusal == Refusal::not_leader) {
+    barrier.leader = hint(refusal.leader);
+    return end(Outcome::not_leader, to_string(refusal.refusal));
+  }
+  if (refusal.refusal != Refusal::none) return end(Outcome::refused, to_string(refusal.refusal));
+  struct Registered {
+    std::map<std::uint64_t, std::shared_ptr<BarrierWait>>& table;
+    std::uint64_t context;
+    std::shared_ptr<BarrierWait> wait;
+    ~Registered() {
+      if (wait->is_listed) table.erase(context);
+    }
+  } registered{barriers_, context, std::make_shared<BarrierWait>()};
+  barriers_.emplace(context, registered.wait);
+  wake();
+  const BarrierWait& wait = *registered.wait;
+  if (!registered.wait->done.wait(deadline)) return end(Outcome::unknown, "no quorum answered in time");
+  if (!wait.is_answered) return end(Outcome::stopped, "this server has stopped");
+  if (!wait.is_confirmed) {
+    barrier.leader = leader();
+    return end(Outcome::not_leader, "leadership was lost");
+  }
+  if (!wait_applied(wait.index, deadline)) {
+    return is_stopping_ ? end(Outcome::stopped, "this server has stopped") : end(Outcome::unknown, "not applied in time");
+  }
+  barrier.outcome = Outcome::ok;
+  barrier.index = wait.index;
+  return barrier;
+}
+
+bool RaftServer::wait_applied(Index index, io::Instant deadline) {
+  if (!core_ || is_stopping_) return false;
+  if (core_->applied_index() >= index) return true;
+  using Table = std::multimap<Index, std::shared_ptr<AppliedWait>>;
+  struct Registered {
+    Table& table;
+    Table::iterator at;
+    std::shared_ptr<AppliedWait> wait;
+    ~Registered() {
+      if (wait->is_listed) table.erase(at);
+    }
+  } registered{applied_waits_, applied_waits_.emplace(index, std::make_shared<AppliedWait>()), nullptr};
+  registered.wait = registered.at->second;
+  return registered.wait->done.wait(deadline) && !is_stopping_;
+}
+
+void RaftServer::release_applied() {
+  while (!applied_waits_.empty() && applied_waits_.begin()->first <= core_->applied_index()) {
+    applied_waits_.begin()->second->is_listed = false;
+    applied_waits_.begin()->second->done.set();
+    applied_waits_.erase(applied_waits_.begin());
+  }
+}
+
+// ---- Out of the core -----------------------------------------------------------------------------------------------------------
+
+// Does what the core asks for now. Never waits: disk and state machine have fibers of their own.
+void RaftServer::drive() {
+  has_inputs_ = false;
+  if (is_stopping_) return;
+  if (observer_ != nullptr) observer_->core_changed(*core_);
+  while (core_->has_ready()) {
+    core_->ready(ready_);
+    follow_configuration();
+    note_role_changes();
+    send_all(ready_.messages);
+    take_for_disk();
+    take_for_apply();
+    take_reads();
+  }
+}
+
+void RaftServer::send_all(std::vector<Message>& messages) {
+  for (Message& message : messages) {
+    const auto at = links_.find(message.to);
+    if (at == links_.end() || !at->second.link->send(std::move(message))) {
+      ++counters_.messages_dropped;
+    } else {
+      ++counters_.messages_sent;
+    }
+  }
+  messages.clear();
+}
+
+// Joins what this Ready hands out for the disk to what has not been written yet.
+void RaftServer::take_for_disk() {
+  if (ready_.hard_state) pending_.hard_state = std::move(ready_.hard_state);
+  if (!ready_.entries.empty()) {
+    std::vector<Entry>& entries = pending_.entries;
+    const Index first = ready_.entries.front().index;
+    while (!entries.empty() && entries.back().index >= first) entries.pop_back();
+    NARAD_CHECK(entries.empty() || entries.back().index + 1 == first, "what is handed out for the disk has no hole");
+    if (entries.empty()) {
+      entries.swap(ready_.entries);
+    } else {
+      entries.insert(entries.end(), std::make_move_iterator(ready_.entries.begin()),
+                     std::make_move_iterator(ready_.entries.end()));
+    }
+    pending_.append_term = ready_.append_term;
+  }
+  if (!ready_.messages_after_persist.empty()) {
+    if (pending_.is_empty() && !is_persisting_) {
+      send_all(ready_.messages_after_persist);
+    } else {
+      pending_.messages.insert(pending_.messages.end(), std::make_move_iterator(ready_.messages_after_persist.begin()),
+                               std::make_move_iterator(ready_.messages_after_persist.end()));
+    }
+  }
+  if (!pending_.is_empty() && !is_persisting_) pending_added_.notify_one();
+}
+
+void RaftServer::take_for_apply() {
+  if (ready_.committed.empty()) return;
+  if (to_apply_.empty()) {
+    to_apply_.swap(ready_.committed);
+    to_apply_added_.notify_one();
+  } else {
+    to_apply_.insert(to_apply_.end(), std::make_move_iterator(ready_.committed.begin()),
+                     std::make_move_iterator(ready_.committed.end()));
+  }
+}
+
+void RaftServer::take_reads() {
+  for (const ReadResult& read : ready_.reads) {
+    const auto at = barriers_.find(read.context);
+    if (at == barriers_.end()) continue;  // gave up
+    BarrierWait& wait = *at->second;
+    wait.is_answered = true;
+    wait.is_confirmed = read.confirmed;
+    wait.index = read.index;
+    wait.done.set();
+  }
+}
+
+void RaftServer::note_role_changes() {
+  for (const RoleChange& change : ready_.role_changes) {
+    env_.log.info("raft: role changed", {{"role", to_string(change.role)},
+                                         {"term", change.term},
+                                         {"leader", change.leader},
+                                         {"last_index", core_->last_index()},
+                                         {"commit_index", core_->commit_index()},
+                                         {"reason", change.reason}});
+    if (!change.leader.empty()) ++counters_.leader_changes;
+    const bool leads = change.role == Role::leader;
+    if (leads) led_term_ = change.term;
+    if (is_leading_ && !leads && !proposals_.empty()) {
+      SOMETIMES("raft: leadership lost with proposals in flight");
+      give_up_at_ = env_.after(options_.lost_leadership_grace);
+    }
+    is_leading_ = leads;
+  }
+}
+
+// Keeps one link to each other server of the configuration in force.
+void RaftServer::follow_configuration() {
+  if (scope_ == nullptr) return;
+  const Index index = core_->configurations().current_index();
+  const std::uint64_t truncations = core_->log().truncations();
+  const bool is_new = !has_followed_ || index != followed_index_ || truncations != followed_truncations_;
+  if (!is_new) return;
+  has_followed_ = true;
+  followed_index_ = index;
+  followed_truncations_ = truncations;
+  const Configuration& configuration = core_->configuration();
+  for (auto at = links_.begin(); at != links_.end();) {
+    if (configuration.find(at->first) != nullptr) {
+      ++at;
+      continue;
+    }
+    at->second.task.cancel();
+    retired_links_.push_back(std::move(at->second));
+    at = links_.erase(at);
+  }
+  std::erase_if(retired_links_, [](const Link& link) { return link.task.done(); });
+  for (const Server& server : configuration.servers) {
+    if (server.id == options_.id) continue;
+    Link& link = links_[server.id];
+    if (link.link) {
+      link.link->set_address(server.address);
+      continue;
+    }
+    wire::Hello self;
+    self.from = options_.id;
+    self.store = core_->store();
+    self.session = session_;
+    link.link = std::make_unique<PeerLink>(env_, options_.link, std::move(self), core_->cluster(), server.id, server.address);
+    link.task = scope_->spawn("raft/link/" + server.id, [raw = link.link.get()] { raw->run(); });
+  }
+}
+
+// ---- Ending --------------------------------------------------------------------------------------------------------------------
+
+void RaftServer::fail(io::Error error) {
+  if (is_stopping_) return;
+  env_.log.error("raft: this server stops, it cannot go on safely", {{"reason", error.to_text()}});
+  failure_ = std::move(error);
+  stop();
+}
+
+void RaftServer::stop() {
+  if (is_stopping_) return;
+  is_stopping_ = true;
+  proposals_.end_all(ProposalWait::End::stopped);
+  for (auto& [context, wait] : barriers_) {
+    wait->is_listed = false;
+    wait->done.set();
+  }
+  barriers_.clear();
+  for (auto& [index, wait] : applied_waits_) {
+    wait->is_listed = false;
+    wait->done.set();
+  }
+  applied_waits_.clear();
+  for (auto& [id, stream] : incoming_) stream->close();
+  inputs_.notify_all();
+  pending_added_.notify_all();
+  segment_wanted_.notify_all();
+  to_apply_added_.notify_all();
+  stopped_.set();
+}
+
+// ---- Looking -------------------------------------------------------------------------------------------------------------------
+
+LeaderHint RaftServer::hint(const ServerId& id) const {
+  LeaderHint hint;
+  if (const Server* server = core_->configuration().find(id)) {
+    hint.id = id;
+    hint.address = server->address;
+  }
+  return hint;
+}
+
+LeaderHint RaftServer::leader() const {
+  if (!core_ || is_stopping_) return LeaderHint();
+  return hint(core_->role() == Role::leader ? options_.id : core_->leader());
+}
+
+ServerStatus RaftServer::status() const {
+  ServerStatus status;
+  status.id = options_.id;
+  status.is_stopped = is_stopping_;
+  status.is_disk_full = is_disk_full_;
+  if (!core_) return status;
+  const Core& core = *core_;
+  status.store = core.store();
+  status.cluster = core.cluster();
+  status.role = core.role();
+  status.term = core.term();
+  status.leader = leader();
+  status.commit = core.commit_index();
+  status.applied = core.applied_index();
+  status.last = core.last_index();
+  status.durable = core.durable_index();
+  status.apply_backlog = status.commit - status.applied;
+  status.leader_contact = core.leader_contact();
+  const Configuration& configuration = core.configuration();
+  status.voters = configuration.voter_count();
+  status.non_voters = configuration.servers.size() - status.voters;
+  status.is_voter = configuration.is_voter(options_.id);
+  const std::vector<ServerProgress> progress = core.progress();
+  for (const Server& server : configuration.servers) {
+    if (server.id == options_.id) continue;
+    PeerStatus peer;
+    peer.id = server.id;
+    peer.address = server.address;
+    peer.is_voter = server.voter;
+    const auto link = links_.find(server.id);
+    peer.is_connected = link != links_.end() && link->second.link->is_connected();
+    for (const ServerProgress& each : progress) {
+      if (each.id != server.id) continue;
+      peer.match = each.match;
+      peer.is_replicating = each.state == Progress::State::replicate;
+      peer.last_contact = each.last_contact;
+    }
+    status.peers.push_back(std::move(peer));
+  }
+  return status;
+}
+
+}  // namespace raft

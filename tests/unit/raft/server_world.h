@@ -1,0 +1,198 @@
+// Raft servers in a simulated world, each with the production stores, links and fibers, a state machine in memory, and
+// raft::Invariants watching every core.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/sim/machine.h"
+#include "io/sim/network.h"
+#include "io/sim/volume.h"
+#include "io/sim/world.h"
+#include "raft/invariants.h"
+#include "raft/server.h"
+
+namespace tests {
+
+// Remembers what it applied in this life; replays the whole log after a restart.
+class ListMachine : public raft::StateMachine {
+ public:
+  explicit ListMachine(io::Env& env) : env_(env) {}
+  raft::Index applied_index() const override { return 0; }
+  io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override {
+    if (apply_time > io::Duration::zero()) io::sleep_for(apply_time);
+    std::vector<std::string> answers;
+    for (const raft::Entry& entry : batch) {
+      if (entry.bytes() == "poison") return io::fail(io::ErrorKind::corrupt, "poison at " + std::to_string(entry.index));
+      commands.emplace_back(entry.bytes());
+      answers.push_back("answer to " + commands.back() + " at " + std::to_string(entry.index));
+    }
+    return answers;
+  }
+  std::vector<std::string> commands;
+  io::Duration apply_time{0};
+
+ private:
+  io::Env& env_;
+};
+
+class ServerWorld {
+ public:
+  struct Node : raft::Observer {
+    ServerWorld* home = nullptr;
+    io::sim::Machine* machine = nullptr;
+    std::string address;
+    // Of the present life; null when there is none.
+    raft::RaftServer* server = nullptr;
+    ListMachine* state_machine = nullptr;
+    // Of the last life.
+    std::string open_error;
+    std::string failure;
+    void core_changed(const raft::Core& core) override {
+      if (auto violation = home->invariants.observe(core)) {
+        home->world.report_violation(std::string(violation->invariant) + ": " + violation->detail);
+      }
+    }
+  };
+  // A call of a client on a server; the answer is there once `done`.
+  template <typename Answer>
+  struct Call {
+    bool done = false;
+    Answer answer;
+  };
+
+  explicit ServerWorld(uint64_t seed, int servers = 3) : world(seed) {
+    options.log.segment_bytes = 64 << 10;
+    options.log.fill_step_bytes = 32 << 10;
+    for (int i = 1; i <= servers; ++i) {
+      io::sim::MachineSettings settings;
+      settings.name = "n" + std::to_string(i);
+      settings.scattered_prefixes = {"raft/log", "raft/stable"};
+      settings.unsynced_bit_flip_ppm = 20'000;
+      auto node = std::make_unique<Node>();
+      node->home = this;
+      node->address = settings.name + ":7943";
+      node->machine = &world.add_machine(settings);
+      members.emplace_back(settings.name, node->address);
+      nodes.push_back(std::move(node));
+    }
+  }
+
+  Node& operator[](size_t i) { return *nodes[i]; }
+
+  void start(size_t i) {
+    Node& node = *nodes[i];
+    NARAD_CHECK(node.machine->process() == nullptr, "a machine runs one process");
+    node.machine->start([this, &node](io::Env& env) { return life(node, env); });
+  }
+  void start_all() {
+    for (size_t i = 0; i < nodes.size(); ++i) start(i);
+  }
+  bool is_up(size_t i) const { return nodes[i]->machine->process() != nullptr && nodes[i]->server != nullptr; }
+
+  // The live leader of the highest term; -1 when there is none.
+  int leader() const {
+    int found = -1;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (!is_up(i) || !nodes[i]->server->is_leader()) continue;
+      if (found < 0 || nodes[i]->server->core().term() > nodes[static_cast<size_t>(found)]->server->core().term()) {
+        found = static_cast<int>(i);
+      }
+    }
+    return found;
+  }
+  // Runs until there is a leader that has committed in its term; its number, or -1.
+  int await_leader(io::Duration limit = std::chrono::seconds(10)) {
+    const bool elected = run_until([this] {
+      const int i = leader();
+      return i >= 0 && nodes[static_cast<size_t>(i)]->server->core().has_committed_in_term();
+    }, limit);
+    return elected ? leader() : -1;
+  }
+  bool run_until(const std::function<bool()>& condition, io::Duration limit) {
+    return world.run_while([&] { return !condition(); }, world.now() + limit);
+  }
+
+  std::shared_ptr<Call<raft::Proposed>> propose(size_t i, std::string command,
+                                                io::Duration limit = std::chrono::seconds(5)) {
+    auto call = std::make_shared<Call<raft::Proposed>>();
+    Node& node = *nodes[i];
+    node.machine->process()->spawn("client", [&node, call, limit, command = std::move(command)] {
+      call->answer = node.server->propose(command, node.machine->process()->env().after(limit));
+      call->done = true;
+    });
+    return call;
+  }
+  std::shared_ptr<Call<raft::Barrier>> barrier(size_t i, io::Duration limit = std::chrono::seconds(5)) {
+    auto call = std::make_shared<Call<raft::Barrier>>();
+    Node& node = *nodes[i];
+    node.machine->process()->spawn("client", [&node, call, limit] {
+      call->answer = node.server->barrier(node.machine->process()->env().after(limit));
+      call->done = true;
+    });
+    return call;
+  }
+  // Runs until every live server has applied exactly `commands`.
+  bool all_applied(const std::vector<std::string>& commands, io::Duration limit = std::chrono::seconds(10)) {
+    return run_until([&] {
+      for (const auto& node : nodes) {
+        if (node->server != nullptr && node->state_machine->commands != commands) return false;
+      }
+      return true;
+    }, limit);
+  }
+
+  raft::ServerOptions options;
+  raft::Invariants invariants;
+  std::vector<std::pair<raft::ServerId, std::string>> members;
+  std::vector<std::unique_ptr<Node>> nodes;
+  io::sim::World world;  // goes first: its fibers use all of the above
+
+ private:
+  int life(Node& node, io::Env& env) {
+    node.open_error.clear();
+    node.failure.clear();
+    raft::ServerOptions mine = options;
+    mine.id = node.machine->name();
+    mine.bootstrap = raft::bootstrap_configuration(members);
+    ListMachine machine(env);
+    raft::RaftServer server(env, mine, machine, &node);
+    if (io::Status opened = server.open(); !opened.ok()) {
+      node.open_error = opened.error().to_text();
+      return 1;
+    }
+    struct Published {
+      Node& node;
+      Published(Node& n, raft::RaftServer& s, ListMachine& m) : node(n) {
+        node.server = &s;
+        node.state_machine = &m;
+      }
+      ~Published() {
+        node.server = nullptr;
+        node.state_machine = nullptr;
+      }
+    } published(node, server, machine);
+    auto listener = env.net.listen(node.address);
+    if (!listener.ok()) return 1;
+    io::with_scope([&](io::Scope& scope) {
+      scope.spawn("raft", [&server] { server.run(); });
+      scope.spawn("accept", [&] {
+        for (;;) {
+          auto stream = (*listener)->accept();
+          if (!stream.ok()) return;
+          auto shared = std::make_shared<std::unique_ptr<io::Stream>>(std::move(*stream));
+          scope.spawn("connection", [&server, shared] { server.serve(std::move(*shared), ""); });
+        }
+      });
+      server.stopped().wait();
+      scope.cancel();
+    });
+    if (server.failure()) node.failure = server.failure()->to_text();
+    return server.failure() ? 1 : 0;
+  }
+};
+
+}  // namespace tests
