@@ -46,7 +46,8 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
       handed_hard_state_(hard_state_),
       durable_hard_state_(hard_state_),
       log_(initial.base_index, initial.base_term),
-      configurations_(initial.base_configuration_index, std::move(initial.base_configuration)) {
+      configurations_(initial.base_configuration_index, std::move(initial.base_configuration)),
+      cluster_(initial.cluster) {
   NARAD_CHECK(!identity_.id.empty() && identity_.store.is_known() && identity_.session != 0, "the identity is complete");
   NARAD_CHECK(settings_.election_timeout_min > settings_.heartbeat_interval &&
                   settings_.election_timeout_max >= settings_.election_timeout_min &&

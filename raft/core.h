@@ -78,6 +78,7 @@ struct Identity {
 // What the disk holds at start. The log's base is (0, 0) unless a snapshot covers a prefix.
 struct InitialState {
   HardState hard_state;
+  ClusterId cluster;                   // seen committed in an earlier life; zero: not yet
   Index base_index = 0;
   Term base_term = 0;
   Index base_configuration_index = 0;  // where base_configuration came from; 0: bootstrap

@@ -112,6 +112,7 @@ void RaftServer::make_core(LogStore::Contents contents) {
   identity.new_cluster = ClusterId{ids.next() | 1, ids.next()};
   InitialState initial;
   initial.hard_state = record.hard_state;
+  initial.cluster = record.cluster;
   initial.base_index = contents.base_index;
   initial.base_term = contents.base_term;
   initial.base_configuration = stable_->bootstrap();
@@ -124,6 +125,7 @@ void RaftServer::make_core(LogStore::Contents contents) {
                                        {"last_index", log_->last_index()},
                                        {"applied_index", initial.applied},
                                        {"torn_tail_cut", contents.had_torn_tail}});
+  is_cluster_recorded_ = record.cluster.is_known();
   core_ = std::make_unique<Core>(std::move(identity), options_.core, std::move(initial),
                                  env_.random.stream("raft election timeout", options_.id), env_.now());
 }
@@ -298,6 +300,12 @@ void RaftServer::drive() {
     take_for_disk();
     take_for_apply();
     take_reads();
+  }
+  // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
+  if (core_->cluster().is_known() && !is_cluster_recorded_) {
+    is_cluster_recorded_ = true;
+    if (!pending_.hard_state) pending_.hard_state = core_->hard_state();
+    if (!is_persisting_) pending_added_.notify_one();
   }
 }
 

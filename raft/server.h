@@ -256,6 +256,7 @@ class RaftServer {
 
   bool is_stopping_ = false;
   bool is_disk_full_ = false;
+  bool is_cluster_recorded_ = false;  // in the stable store, or on its way there
   io::Event stopped_;
   std::optional<io::Error> failure_;
 
