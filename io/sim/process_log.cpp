@@ -6,7 +6,7 @@ namespace io::sim {
 
 namespace {
 
-constexpr size_t kLinesMax = 1000;
+constexpr size_t kLinesMax = 200;
 
 std::string to_text(const LogField& field) {
   struct Show {

@@ -22,7 +22,7 @@ class ProcessLog final : public Log {
   explicit ProcessLog(Incarnation& process) : process_(process) {}
   void write(LogLevel level, std::string_view text, const std::vector<LogField>& fields) override;
   bool enabled(LogLevel level) const override;
-  // The last lines, oldest first; 1,000 at most.
+  // The last lines, oldest first; 200 at most.
   const std::deque<LogLine>& lines() const { return lines_; }
 
  private:

@@ -381,4 +381,68 @@ TEST_F(VolumeTest, AnOlderImageOfADirectoryCanBeBroughtBack) {
   EXPECT_EQ(volume.used(), 0u);
 }
 
+TEST_F(VolumeTest, RatesStrikeAShareOfTheOperationsBelowTheirPrefix) {
+  FaultRates rates;
+  rates.prefix = "f";
+  rates.write_error_ppm = 100'000;
+  rates.read_error_ppm = 300'000;
+  volume.set_rates({rates});
+  int failed_writes = 0;
+  int failed_reads = 0;
+  run([&](Env& env) {
+    auto file = env.disk.open("f", OpenMode::create);
+    while (!file.ok()) {
+      file = env.disk.open("f", OpenMode::create);
+    }
+    auto other = std::move(*env.disk.open("g", OpenMode::create));
+    for (int i = 0; i < 500; ++i) {
+      failed_writes += (*file)->write(0, "x").is(ErrorKind::io);
+      failed_reads += (*file)->read(0, 1).is(ErrorKind::io);
+      EXPECT_TRUE(other->write(0, "x").ok());
+    }
+  });
+  EXPECT_GT(failed_writes, 25);
+  EXPECT_LT(failed_writes, 100);
+  EXPECT_GT(failed_reads, 100);
+  EXPECT_LT(failed_reads, 200);
+}
+
+TEST_F(VolumeTest, AMisdirectedWriteReportsSuccessAndStandsElsewhere) {
+  run([&](Env& env) {
+    auto file = std::move(*env.disk.open("f", OpenMode::create));
+    EXPECT_TRUE(file->fill_zero(0, 1 << 20).ok());
+    volume.script({FaultAction::misdirect, DiskOp::write, "f", 1});
+    EXPECT_TRUE(file->write(4096, "needle").ok());
+  });
+  const std::string content = volume.tree().content("f").value();
+  EXPECT_EQ(content.size(), size_t{1} << 20);
+  const size_t found = content.find("needle");
+  ASSERT_NE(found, std::string::npos);
+  EXPECT_EQ(found % 512, 0u);
+  EXPECT_NE(found, 4096u);
+}
+
+TEST_F(VolumeTest, ASlowOperationTakesLongerAndSucceeds) {
+  run([&](Env& env) {
+    auto file = std::move(*env.disk.open("f", OpenMode::create));
+    volume.script({FaultAction::slow, DiskOp::write, "f", 1});
+    const Instant before = env.now();
+    EXPECT_TRUE(file->write(0, "x").ok());
+    EXPECT_GE(env.now() - before, 5ms);
+    tell("done");
+  });
+  EXPECT_EQ(story, std::vector<std::string>{"done"});
+}
+
+TEST_F(VolumeTest, TheObserverSeesWhatIsAboutToChange) {
+  volume.set_observer([&](DiskOp op, std::string_view path) {
+    tell(std::string(to_string(op)) + " " + std::string(path) + (volume.tree().exists(path) ? " there" : " not there"));
+  });
+  run([&](Env& env) {
+    EXPECT_TRUE(env.disk.open("f", OpenMode::create).ok());
+    EXPECT_TRUE(env.disk.remove("f").ok());
+  });
+  EXPECT_EQ(story, (std::vector<std::string>{"create f not there", "remove f there"}));
+}
+
 }  // namespace
