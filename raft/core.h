@@ -21,10 +21,10 @@
 //
 // After a restart a new Core is made from what the disk holds (InitialState). Everything else is learned again.
 //
-// Proposals carry no waiter: propose() returns the term and the index of the first entry, and the driver matches entries
-// that come out as committed by *both*. An entry of another term at a waiter's index, or a cut below it, means that the
-// waiter's own entry was not committed under that index: its fate is known only then (it will not commit), while a mere
-// loss of leadership leaves it unknown.
+// Proposals carry no waiter: propose() returns the term and the index of the first entry, and the driver matches the entries
+// that come out as committed by *both*. An entry of another term that comes out at a waiter's index means that the
+// waiter's own entry will never be applied. Until then its fate is unknown: a lost leadership, even a cut of the entry from
+// this server's log, proves nothing, since another server may hold it and still bring it to commit.
 //
 // Sources: Ongaro's dissertation (chapters 3, 4, 6, 9, 10.2.1: parallel disk write), design/architecture.md "raft".
 #pragma once

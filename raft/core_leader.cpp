@@ -34,7 +34,7 @@ void Core::append_first_entry() {
   bool has_changed = !next.cluster.is_known();
   if (has_changed) {
     NARAD_CHECK(identity_.new_cluster.is_known(), "a cluster id was drawn");
-    next.cluster = identity_.new_cluster;
+    next.cluster = cluster_.is_known() ? cluster_ : identity_.new_cluster;
   }
   for (Server& server : next.servers) {
     if (server.store.is_known()) continue;
