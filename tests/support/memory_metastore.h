@@ -1,0 +1,106 @@
+// A metastore in memory behind a proposer that a test bends at will: for code that writes through raft and reads locally.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/metastore/apply.h"
+#include "engine/metastore/apply_topics.h"
+#include "engine/metastore/envelope.h"
+#include "engine/metastore/reader.h"
+#include "engine/topics/proposer.h"
+#include "io/fiber.h"
+#include "tests/support/topics.h"
+
+namespace tests {
+
+class MemoryMetastore final : public engine::metastore::Reader, public engine::Proposer {
+ public:
+  // ---- Reader --------------------------------------------------------------------------------------------------------------
+  io::Result<std::shared_ptr<const engine::metastore::Topic>> get_topic(std::string_view name, io::Instant) override {
+    ++reads;
+    if (read_error) {
+      return *read_error;
+    }
+    auto bytes = rows.read(engine::metastore::row_key(engine::metastore::Bucket::topics, name));
+    return bytes ? record(*bytes) : nullptr;
+  }
+  io::Result<std::vector<std::shared_ptr<const engine::metastore::Topic>>> list_topics(std::string_view after, size_t limit,
+                                                                                       io::Instant) override {
+    if (read_error) {
+      return *read_error;
+    }
+    std::vector<std::shared_ptr<const engine::metastore::Topic>> found;
+    for (const auto& [key, bytes] : rows.rows()) {
+      if (key.starts_with("topics/") && key.substr(7) > after && found.size() < limit) {
+        found.push_back(record(bytes));
+      }
+    }
+    return found;
+  }
+  io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant) override {
+    ++reads;
+    if (read_error) {
+      return *read_error;
+    }
+    using namespace engine::metastore;
+    auto bytes = rows.read(row_key(Bucket::topic_names, fold_name(name)));
+    return bytes ? decode_names(*bytes) : std::vector<std::string>();
+  }
+
+  // ---- Proposer ------------------------------------------------------------------------------------------------------------
+  bool is_leader() const override { return leads; }
+  raft::Term term() const override { return current_term; }
+  engine::Proposed propose(std::string command, io::Instant deadline) override {
+    ++proposals;
+    last_deadline = deadline;
+    if (before_propose) {
+      before_propose();
+    }
+    io::sleep_for(delay);
+    if (outcome != engine::Proposed::Outcome::applied) {
+      return {outcome, "", "as the test wants it"};
+    }
+    return {outcome, apply(std::move(command)), ""};
+  }
+  io::Status barrier(io::Instant) override {
+    ++barriers;
+    if (during_barrier) {
+      during_barrier();
+    }
+    return barrier_status;
+  }
+
+  // Applies a command as if it had been committed; its answer.
+  std::string apply(std::string command) {
+    auto run = engine::metastore::evaluate(rows, state, {make_entry(state.applied_index + 1, std::move(command))},
+                                           engine::metastore::kNewestEntryType);
+    rows.take(run.rows);
+    state = run.state;
+    return run.answers.at(0);
+  }
+
+  engine::metastore::MemoryRows rows;
+  engine::metastore::FsmState state;
+  bool leads = true;
+  raft::Term current_term = 1;
+  engine::Proposed::Outcome outcome = engine::Proposed::Outcome::applied;
+  io::Duration delay{0};
+  io::Status barrier_status;
+  std::optional<io::Error> read_error;
+  std::function<void()> before_propose;
+  std::function<void()> during_barrier;
+  int proposals = 0;
+  int barriers = 0;
+  int reads = 0;
+  io::Instant last_deadline{};
+
+ private:
+  static std::shared_ptr<const engine::metastore::Topic> record(const std::string& bytes) {
+    return std::make_shared<const engine::metastore::Topic>(*engine::metastore::decode_topic(bytes));
+  }
+};
+
+}  // namespace tests
