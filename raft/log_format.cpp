@@ -87,10 +87,10 @@ std::optional<std::uint64_t> generation_of(std::string_view file_name) {
   return generation == 0 ? std::nullopt : std::optional(generation);
 }
 
-std::string encode(const SegmentHeader& header) {
+std::string encode(const SegmentHeader& header, std::uint32_t version) {
   std::string block(kSegmentHeaderBytes, '\0');
   block.replace(0, kSegmentMagic.size(), kSegmentMagic);
-  put(block, 8, kVersion);
+  put(block, 8, version);
   put(block, 16, header.generation);
   put(block, 24, header.base_index);
   put(block, 32, header.base_term);

@@ -47,7 +47,7 @@ struct BatchHeader {
 std::string segment_path(std::uint64_t generation);
 std::optional<std::uint64_t> generation_of(std::string_view file_name);
 
-std::string encode(const SegmentHeader& header);
+std::string encode(const SegmentHeader& header, std::uint32_t version = kVersion);
 
 enum class HeaderState { valid, zero, damaged, newer_version };
 // `bytes` are the first of the file, at most kSegmentHeaderBytes; a short or empty block is `damaged`, unless it is all zero.
