@@ -371,6 +371,26 @@ TEST(RaftCore, RequestsGoOutWithoutWaitingForAnswersUpToTheWindow) {
   EXPECT_EQ(hand.sent_to("b", MessageType::append_request).back().entries.size(), 2u);
 }
 
+TEST(RaftCore, AServerInANewSessionIsSentWhatItsOldLifeLost) {
+  Settings settings;
+  settings.flight.messages_max = 2;
+  Hand hand({}, settings);
+  hand.lead();
+  hand.step(hand.acknowledge("b", 1));
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<Payload> one{payload("p")};
+    hand.core->propose(one);
+    hand.take();
+  }
+  hand.sent.clear();
+  Message reborn = hand.acknowledge("b", 1);
+  reborn.session = 4242;
+  hand.step(reborn);
+  ASSERT_EQ(hand.sent_to("b", MessageType::append_request).size(), 1u);
+  EXPECT_EQ(hand.sent_to("b", MessageType::append_request)[0].log_index, 1u);
+  EXPECT_EQ(hand.sent_to("b", MessageType::append_request)[0].entries.size(), 4u);
+}
+
 TEST(RaftCore, CommitsOnTheOthersDisksAndTellsThemAtOnce) {
   Hand hand;
   hand.lead();
