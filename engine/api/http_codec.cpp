@@ -224,7 +224,9 @@ HttpResponseParser::State HttpResponseParser::parse(std::string& buffer) {
 
 HttpResponseParser::State HttpResponseParser::end() {
   boost::beast::error_code error;
-  impl_->parser.put_eof(error);
+  if (impl_->parser.got_some()) {
+    impl_->parser.put_eof(error);
+  }
   if (error || !impl_->parser.is_done()) {
     impl_->text = "the connection ended before the response was complete";
     return State::failed;

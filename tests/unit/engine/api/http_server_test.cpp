@@ -290,6 +290,20 @@ TEST_F(HttpServerTest, AClientSaysWhetherAFailedRequestMayHaveArrived) {
   run();
 }
 
+TEST(HttpResponses, AnEndBeforeTheirEndIsAFailure) {
+  for (const char* bytes : {"", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"}) {
+    HttpResponseParser parser(false);
+    std::string buffer(bytes);
+    EXPECT_EQ(parser.parse(buffer), HttpResponseParser::State::need_more) << bytes;
+    EXPECT_EQ(parser.end(), HttpResponseParser::State::failed) << bytes;
+  }
+  HttpResponseParser until_closed(false);
+  std::string buffer("HTTP/1.0 200 OK\r\n\r\nabc");
+  EXPECT_EQ(until_closed.parse(buffer), HttpResponseParser::State::need_more);
+  EXPECT_EQ(until_closed.end(), HttpResponseParser::State::complete);
+  EXPECT_EQ(until_closed.take().body, "abc");
+}
+
 TEST(HttpText, DatesAreThoseOfTheStandard) {
   using std::chrono::seconds;
   EXPECT_EQ(http_date(io::WallTime(seconds(784111777))), "Sun, 06 Nov 1994 08:49:37 GMT");
