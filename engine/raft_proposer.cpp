@@ -32,10 +32,15 @@ Proposed RaftProposer::propose(std::string command, io::Instant deadline) {
   return Proposed{outcome_of(proposed), std::move(proposed.answer), std::move(proposed.reason)};
 }
 
+// Raft's barrier covers what was committed when it was called. Entries of our own that were appended and not yet committed, of
+// proposals whose outcome was unknown, may still commit behind it: they are waited for too.
 io::Status RaftProposer::barrier(io::Instant deadline) {
+  const raft::Index appended = raft_.core().last_index();
   const raft::Barrier barrier = raft_.barrier(deadline);
   if (barrier.ok()) {
-    return {};
+    return raft_.wait_applied(appended, deadline)
+               ? io::Status{}
+               : io::fail(io::ErrorKind::timed_out, "entries appended before the barrier are not applied yet");
   }
   return io::fail(io::ErrorKind::busy, barrier.reason.empty() ? std::string(raft::to_string(barrier.outcome)) : barrier.reason);
 }

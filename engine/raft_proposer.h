@@ -13,7 +13,7 @@ class RaftProposer final : public Proposer {
   explicit RaftProposer(raft::RaftServer& raft) : raft_(raft) {}
 
   bool is_leader() const override { return raft_.is_leader(); }
-  raft::Term term() const override { return raft_.status().term; }
+  raft::Term term() const override { return raft_.core().term(); }
   Proposed propose(std::string command, io::Instant deadline) override;
   io::Status barrier(io::Instant deadline) override;
 

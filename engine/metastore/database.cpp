@@ -170,7 +170,7 @@ io::Status Database::check_newest_type(const std::string& path) {
   if (read.ok() && state.newest_type > settings_.newest_type) {
     SOMETIMES("metastore: a database of a newer release is refused");
     return io::fail(io::ErrorKind::invalid,
-                    "metastore: fsm: " + directory_ + " holds raft entry type " + std::to_string(state.newest_type) +
+                    "fsm: " + directory_ + " holds raft entry type " + std::to_string(state.newest_type) +
                         ", written by a newer Narad release than this build (" + settings_.build +
                         ", which knows entry types up to " + std::to_string(settings_.newest_type) +
                         "); run that release or newer");
