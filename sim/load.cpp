@@ -6,7 +6,7 @@ namespace sim {
 
 io::Duration LoadDraws::pause() {
   const uint64_t rate = std::max<uint64_t>(settings_.ops_per_minute, 1);
-  const io::Duration mean = std::chrono::minutes(1) * settings_.clients / static_cast<int64_t>(rate);
+  const io::Duration mean = io::Duration(std::chrono::minutes(1)) * settings_.clients / static_cast<int64_t>(rate);
   return stream_.between(mean / 2, mean * 3 / 2);
 }
 
