@@ -176,7 +176,10 @@ void Invariants::check_entry(const Core& core, Index index, bool is_new_session)
     }
     return;
   }
-  const bool is_creator = core.role() == Role::leader && core.term() == entry.term;
+  // It may have stepped down within the same event in which it appended.
+  const auto leader = leaders_.find(entry.term);
+  const bool is_creator = (core.role() == Role::leader && core.term() == entry.term) ||
+                          (leader != leaders_.end() && leader->second == core.id());
   if (!is_creator && !is_new_session && !is_after_base) {
     fail("leader creates", core, place(index, entry.term) + " was not seen at the leader of its term before");
   }
