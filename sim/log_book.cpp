@@ -1,5 +1,6 @@
 #include "sim/log_book.h"
 
+#include "io/check.h"
 #include "io/random.h"
 
 namespace sim {
@@ -33,13 +34,22 @@ std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::E
   const uint64_t content = io::stable_hash(entry.bytes());
   const uint64_t answer_hash = io::stable_hash(answer);
   if (entry.index <= lines_.size()) {
-    const Line& known = lines_[entry.index - 1];
+    Line& known = lines_[entry.index - 1];
     if (known.term != entry.term || known.type != entry.type || known.content != content) {
       return violation("every node applies the same entry at an index",
                        the_node(node) + " applied another entry at " + at_index(entry.index) + " (term " +
                            std::to_string(entry.term) + ") than " + the_node(known.node) + " did (term " +
                            std::to_string(known.term) + ")",
                        now);
+    }
+    if (!known.answer) {
+      known.answer = answer_hash;
+      if (change && known.change.has_value() == refused) {
+        return violation("the state machine answers as the model does",
+                         the_node(node) + " " + (refused ? "refused" : "did") + " the entry at " + at_index(entry.index) +
+                             "; the model says otherwise",
+                         now);
+      }
     }
     if (known.answer != answer_hash) {
       return violation("an entry has the same answer on every node",
@@ -82,6 +92,16 @@ std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest,
                      now);
   }
   return std::nullopt;
+}
+
+void LogBook::applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now) {
+  NARAD_CHECK(entry.index == lines_.size() + 1, "unseen entries are taken in order");
+  Line line{entry.term, entry.type, io::stable_hash(entry.bytes()), std::nullopt, node, now, std::nullopt, ""};
+  if (change && model_.apply(entry.index, *change) == Verdict::done) {
+    line.change = change->kind;
+    line.name = change->topic.name;
+  }
+  lines_.push_back(std::move(line));
 }
 
 void LogBook::restarted(int node, uint64_t life, Index index) { positions_[node] = Position{life, index}; }

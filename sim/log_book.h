@@ -22,7 +22,7 @@ class LogBook {
     raft::Term term = 0;
     raft::EntryType type = raft::EntryType::noop;
     uint64_t content = 0;  // hash of the payload
-    uint64_t answer = 0;   // hash of the state machine's answer
+    std::optional<uint64_t> answer;  // hash of the state machine's answer, once one is known
     int node = 0;          // who applied it first ...
     io::Instant at{};      // ... and when
     std::optional<ChangeKind> change;  // what it did, when the model decodes it and it was not refused
@@ -35,8 +35,10 @@ class LogBook {
                                    const std::optional<Change>& change, io::Instant now);
   // The state machine of `node` stands at `index` with this digest.
   std::optional<Violation> digest(int node, Index index, uint64_t digest, io::Instant now);
-  // A new life of `node` begins with its state machine at `index`.
+  // A new life of `node` begins with its state machine at `index`. A life that ended between applying an entry and telling of it
+  // leaves lines that nobody has told of: they are taken from the node's own log, entry by entry, their answers unknown.
   void restarted(int node, uint64_t life, Index index);
+  void applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now);
 
   Index last_index() const { return lines_.size(); }
   // 1 <= index <= last_index(); lines below the first one seen have term 0.

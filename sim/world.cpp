@@ -121,10 +121,24 @@ int World::run(int index, io::Env& env) {
     self.view.emplace(view);
     self.was_started = true;
     self.failed_starts = 0;
-    book_.restarted(index, self.life, view.fsm.applied_index());
+    take_restart(index, view);
   };
   hooks.stopping = [&node] { node.view.reset(); };
   return engine::run_node(env, node.config, hooks, stop, &node.reason);
+}
+
+// What the state machine holds must be what the cluster agreed on, also where its last life ended before it told.
+void World::take_restart(int index, const engine::NodeView& view) {
+  const raft::Index applied = view.fsm.applied_index();
+  const raft::LogView& log = view.raft.core().log();
+  while (book_.last_index() < applied && book_.last_index() < log.last_index()) {
+    const raft::Entry& entry = log.at(book_.last_index() + 1);
+    book_.applied_unseen(index, entry, decode_change(entry), now());
+  }
+  book_.restarted(index, nodes_[static_cast<size_t>(index)].life, applied);
+  if (const auto wrong = book_.digest(index, applied, view.fsm.digest(), now()); wrong && applied > 0) {
+    fail(*wrong);
+  }
 }
 
 void World::on_end(int index, io::sim::Incarnation& life) {

@@ -136,6 +136,7 @@ class World {
 
   void start_node(int node);
   int run(int node, io::Env& env);
+  void take_restart(int node, const engine::NodeView& view);
   void on_end(int node, io::sim::Incarnation& life);
   void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
   void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);

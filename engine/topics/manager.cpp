@@ -201,6 +201,14 @@ std::optional<Answer> Manager::propose(std::string command, io::Instant deadline
   return std::nullopt;
 }
 
+Reply Manager::confirm(io::Instant deadline, const std::function<Reply()>& again) {
+  SOMETIMES("topics: a refusal waits for a barrier");
+  if (io::Status reached = proposer_.barrier(std::min(deadline, env_.after(kBarrierTimeout))); !reached.ok()) {
+    return unavailable_reply(reached.error().message);
+  }
+  return again();
+}
+
 std::string Manager::draw_topic_id() {
   constexpr char kDigits[] = "0123456789abcdef";
   uint64_t number = ids_.next();
@@ -220,10 +228,10 @@ Reply Manager::create(std::string_view body, io::Instant deadline) {
   }
   const CreateRequest& wanted = std::get<CreateRequest>(request);
   NameLock lock(*this, wanted.name);
-  return lock.acquire(deadline) ? create_locked(wanted, deadline) : unavailable_reply("another request holds the topic's name");
+  return lock.acquire(deadline) ? create_locked(wanted, State::trusted, deadline) : unavailable_reply("another request holds the topic's name");
 }
 
-Reply Manager::create_locked(const CreateRequest& request, io::Instant deadline) {
+Reply Manager::create_locked(const CreateRequest& request, State state, io::Instant deadline) {
   if (io::Status trusted = trust_local_state(deadline); !trusted.ok()) {
     return unavailable_reply(trusted.error().message);
   }
@@ -232,6 +240,9 @@ Reply Manager::create_locked(const CreateRequest& request, io::Instant deadline)
     return unreadable(alike.error());
   }
   if (!alike->empty()) {
+    if (state == State::trusted) {
+      return confirm(deadline, [&] { return create_locked(request, State::confirmed, deadline); });
+    }
     bool is_same = std::find(alike->begin(), alike->end(), request.name) != alike->end();
     return already_exists(is_same ? request.name : alike->front() + " (names must differ in more than letter case)");
   }
@@ -258,16 +269,20 @@ Reply Manager::alter(std::string_view name, std::string_view body, io::Instant d
     return *wrong;
   }
   NameLock lock(*this, name);
-  return lock.acquire(deadline) ? alter_locked(name, std::get<AlterRequest>(request), deadline)
+  return lock.acquire(deadline) ? alter_locked(name, std::get<AlterRequest>(request), State::trusted, deadline)
                                 : unavailable_reply("another request holds the topic's name");
 }
 
-Reply Manager::alter_locked(std::string_view name, const AlterRequest& request, io::Instant deadline) {
+Reply Manager::alter_locked(std::string_view name, const AlterRequest& request, State state, io::Instant deadline) {
   Checked<TopicPtr> stored = current(name, deadline);
   if (Reply* wrong = std::get_if<Reply>(&stored)) {
     return *wrong;
   }
   const TopicPtr& topic = std::get<TopicPtr>(stored);
+  const bool is_too_few = topic != nullptr && request.partitions && *request.partitions <= topic->partitions;
+  if (state == State::trusted && (topic == nullptr || is_too_few)) {
+    return confirm(deadline, [&] { return alter_locked(name, request, State::confirmed, deadline); });
+  }
   if (topic == nullptr) {
     return not_found();
   }
@@ -276,7 +291,7 @@ Reply Manager::alter_locked(std::string_view name, const AlterRequest& request, 
   changed.max_in_flight_per_partition = request.max_in_flight.value_or(changed.max_in_flight_per_partition);
   changed.max_acked_ahead_per_partition = request.max_acked_ahead.value_or(changed.max_acked_ahead_per_partition);
   if (request.partitions) {
-    if (*request.partitions <= changed.partitions) {
+    if (is_too_few) {
       return invalid_argument("partitions must be more than the topic has (" + std::to_string(changed.partitions) + ")");
     }
     changed.partitions = *request.partitions;
@@ -291,20 +306,25 @@ Reply Manager::alter_locked(std::string_view name, const AlterRequest& request, 
 
 Reply Manager::remove(std::string_view name, const std::optional<std::string>& id, io::Instant deadline) {
   NameLock lock(*this, name);
-  return lock.acquire(deadline) ? remove_locked(name, id, deadline)
+  return lock.acquire(deadline) ? remove_locked(name, id, State::trusted, deadline)
                                 : unavailable_reply("another request holds the topic's name");
 }
 
-Reply Manager::remove_locked(std::string_view name, const std::optional<std::string>& id, io::Instant deadline) {
+Reply Manager::remove_locked(std::string_view name, const std::optional<std::string>& id, State state,
+                             io::Instant deadline) {
   Checked<TopicPtr> stored = current(name, deadline);
   if (Reply* wrong = std::get_if<Reply>(&stored)) {
     return *wrong;
   }
   const TopicPtr& topic = std::get<TopicPtr>(stored);
+  const bool is_other = topic != nullptr && id && !id->empty() && *id != topic->id;
+  if (state == State::trusted && (topic == nullptr || is_other)) {
+    return confirm(deadline, [&] { return remove_locked(name, id, State::confirmed, deadline); });
+  }
   if (topic == nullptr) {
     return not_found();
   }
-  if (id && !id->empty() && *id != topic->id) {
+  if (is_other) {
     return error_reply(409, text_of(Code::topic_changed));
   }
   Reply failure;

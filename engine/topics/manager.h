@@ -68,9 +68,15 @@ class Manager {
   class Distrust;
   struct NameSlot;
 
-  Reply create_locked(const CreateRequest& request, io::Instant deadline);
-  Reply alter_locked(std::string_view name, const AlterRequest& request, io::Instant deadline);
-  Reply remove_locked(std::string_view name, const std::optional<std::string>& id, io::Instant deadline);
+  // How far the replica's state is known to be the cluster's. `trusted`: a barrier once in this term, enough to propose on, as a
+  // deposed leader's proposal never commits. `confirmed`: a barrier within this request, needed to refuse on: a deposed leader
+  // that does not know it yet would refuse by a state that the cluster has left.
+  enum class State { trusted, confirmed };
+  Reply create_locked(const CreateRequest& request, State state, io::Instant deadline);
+  Reply alter_locked(std::string_view name, const AlterRequest& request, State state, io::Instant deadline);
+  Reply remove_locked(std::string_view name, const std::optional<std::string>& id, State state, io::Instant deadline);
+  // A barrier, then `again`, which judges anew; 503 when the barrier fails.
+  Reply confirm(io::Instant deadline, const std::function<Reply()>& again);
   // The record behind a barrier, or the reply that says why not.
   Checked<std::shared_ptr<const metastore::Topic>> current(std::string_view name, io::Instant deadline);
   // Proposes and, unless it was applied or refused by the state machine, fills `failure`.
