@@ -1,5 +1,6 @@
 #include "io/real/host.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +18,15 @@ namespace io::real {
 namespace {
 
 constexpr size_t kPoolThreads = 2;
+
+// Every connection is a descriptor, and the usual soft limit of 1,024 is below what a node serves.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
 
 }  // namespace
 
@@ -41,6 +51,7 @@ struct Host::Parts {
   ThreadExecutor pool;
   std::optional<Env> env;
   bool handle_signals = true;
+  Duration drain_patience{};
 };
 
 Host::Host(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -52,6 +63,7 @@ io::Env& Host::env() { return *parts_->env; }
 Loop& Host::loop() { return *parts_->loop; }
 
 Result<std::unique_ptr<Host>> Host::make(HostSettings settings) {
+  raise_descriptor_limit();
   Result<std::unique_ptr<Loop>> loop = Loop::make({settings.io, settings.before_file_operation});
   if (!loop.ok()) {
     return loop.error();
@@ -63,6 +75,7 @@ Result<std::unique_ptr<Host>> Host::make(HostSettings settings) {
   }
   parts->disk = std::move(*disk);
   parts->handle_signals = settings.handle_signals;
+  parts->drain_patience = settings.drain_patience;
   parts->env.emplace(Env{parts->loop->clock(), parts->random, *parts->disk, *parts->net, parts->store_lane, parts->pool,
                          parts->kv, *parts->log});
   const Loop& made = *parts->loop;
@@ -87,7 +100,7 @@ int Host::run(const MainFiber& main_fiber) {
   }
   int code = 0;
   parts_->loop->run("main", [&] { code = main_fiber(env(), stop); });
-  if (!parts_->loop->drain(kDrainPatience)) {
+  if (!parts_->loop->drain(parts_->drain_patience)) {
     parts_->log->error("io: file operations hang; ending the process without them", {{"exit_code", code}});
     std::fflush(nullptr);
     _exit(code);

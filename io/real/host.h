@@ -21,6 +21,8 @@ struct HostSettings {
   IoChoice io = IoChoice::automatic;
   LogSettings log;
   bool handle_signals = true;  // off: `stop` is the caller's to set, and signals keep their meaning
+  // How long run() waits at its end for file operations still under way.
+  Duration drain_patience = 10s;
   // Passed to the loop (LoopSettings); tests only.
   std::function<void(std::string_view operation, std::string_view path)> before_file_operation;
 };
@@ -30,19 +32,18 @@ using MainFiber = std::function<int(io::Env& env, io::Event& stop)>;
 // Everything behind one Env. On the thread that runs it.
 class Host {
  public:
+  // Also raises the process's limit of open descriptors as far as it may.
   // Errors name the data directory: `invalid` (it is a file), `denied` (not writable), `io`. Locking it is the node's own
   // business (Disk::lock).
   static Result<std::unique_ptr<Host>> make(HostSettings settings);
   ~Host();
 
-  // Runs `main_fiber` to its end. Then waits up to kDrainPatience for file operations still under way; where the disk hangs
-  // longer, says so and ends the process with the same code.
+  // Runs `main_fiber` to its end. Then waits for file operations still under way; where the disk hangs longer than
+  // drain_patience, says so and ends the process with the same code.
   int run(const MainFiber& main_fiber);
 
   io::Env& env();
   Loop& loop();
-
-  static constexpr Duration kDrainPatience = 10s;
 
  private:
   struct Parts;

@@ -260,6 +260,23 @@ TEST_F(Hosts, ASecondSignalEndsTheProcessAtOnce) {
               testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
+TEST_F(Hosts, AHangingDiskDoesNotKeepTheProcessFromEnding) {
+  HostSettings wanted = settings();
+  wanted.drain_patience = 20ms;
+  wanted.before_file_operation = [](std::string_view operation, std::string_view) {
+    if (operation == "write") {
+      pause();
+    }
+  };
+  EXPECT_EXIT(run_host(wanted,
+                       [](Env& env, Event&) {
+                         auto file = env.disk.open("f", OpenMode::create);
+                         EXPECT_TRUE((*file)->write(0, "x", env.after(5ms)).is(ErrorKind::timed_out));
+                         return 4;
+                       }),
+              testing::ExitedWithCode(4), "file operations hang");
+}
+
 TEST_F(Hosts, SeedsDifferFromHostToHost) {
   auto one = Host::make(settings());
   auto two = Host::make(settings());
