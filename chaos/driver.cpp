@@ -55,6 +55,10 @@ void Driver::schedule() {
 void Driver::on_moment(sim::Moment moment, int node) {
   for (Armed& armed : armed_) {
     if (!armed.done && fits(armed.decision->on, moment)) {
+      // "The leader" at an append is who leads; at an election or a vote it is whose moment it is.
+      if (armed.decision->on == Trigger::append && node != world_.leader()) {
+        continue;
+      }
       armed.done = true;
       after(armed.decision->wait, [this, decision = armed.decision, node] { strike(*decision, node); });
     }
@@ -64,7 +68,7 @@ void Driver::on_moment(sim::Moment moment, int node) {
 std::vector<int> Driver::resolve(const std::vector<int>& names, io::RandomStream& draws, int moment_node) const {
   std::vector<int> nodes;
   const auto drawn = [&] { return static_cast<int>(draws.below(static_cast<uint64_t>(world_.node_count()))); };
-  int leader = moment_node >= 0 ? moment_node : world_.leader();
+  const int leader = moment_node >= 0 ? moment_node : world_.leader();
   for (const int name : names) {
     if (name == kAll) {
       for (int i = 0; i < world_.node_count(); ++i) {

@@ -157,7 +157,7 @@ class Drawer {
         break;
       case Kind::slow:
         decision.node = target(draws);
-        decision.percent = pick<uint64_t>(draws, {{2, 300}, {2, 1'000}, {1, 10'000}});
+        decision.percent = pick<uint64_t>(draws, {{2, 300}, {2, 1'000}, {1, 2'000}});
         break;
       case Kind::kill_at:
         decision.node = one_node(draws);
@@ -272,6 +272,38 @@ class Drawer {
       if (enabled && plan_.setup.nodes >= choice.least_nodes) {
         draw_kind(choice.kind, mean);
       }
+    }
+    draw_duels();
+  }
+
+  // Two leaders in turn are cut off right after what they did last: the first with an entry that nobody else has, the next one
+  // with the first entry of its term. When the first comes back and leads again, it holds an entry of an old term while somebody
+  // else holds a newer one: the place where counting replicas of an old entry loses it.
+  void draw_duels() {
+    Stream draws = stream("duels");
+    if (plan_.setup.nodes < 3 || draws.below(3) != 0) {
+      return;
+    }
+    if (draws.below(3) != 0) {
+      plan_.setup.append_entries_max = 1;
+    }
+    const io::Duration round = plan_.setup.election_max;
+    const io::Duration end = plan_.setup.safety - 5s;
+    for (io::Duration at = 4s; at < end; at += between_ms(draws, 6'000, 15'000)) {
+      Decision first;
+      first.id = next_id(plan_);
+      first.at = at;
+      first.kind = Kind::partition;
+      first.shape = "isolate";
+      first.on = Trigger::append;
+      first.span = between(draws, round * 2, round * 4);
+      plan_.decisions.push_back(first);
+      Decision second = first;
+      second.id = next_id(plan_);
+      second.at = at + 10ms;
+      second.on = Trigger::elected;
+      second.span = between(draws, round * 4, round * 10);
+      plan_.decisions.push_back(second);
     }
   }
 

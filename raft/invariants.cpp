@@ -69,7 +69,8 @@ void Invariants::check_restart(Node& node, const Core& core) {
   if (!is_first) {
     const HardState& durable = node.durable_hard_state;
     if (core.term() < durable.term) fail("restart", core, "had term " + number(durable.term) + " durable");
-    if (core.term() == durable.term && core.vote() != durable.vote) {
+    // A vote may have reached the disk in the instant in which the process ended, before anybody was told.
+    if (core.term() == durable.term && core.vote() != durable.vote && !durable.vote.empty()) {
       fail("restart", core, "had a vote for '" + durable.vote + "' durable and came back with '" + core.vote() + "'");
     }
     if (core.last_index() < node.durable) {
