@@ -265,6 +265,7 @@ class Core {
   bool hears_leader() const;
   void draw_election_deadline();
   void become_follower(Term term, const ServerId& leader, const char* reason);
+  void forget_leader_of_term();
   void start_pre_vote();
   void start_election();
   void request_votes(MessageType type);
@@ -347,6 +348,13 @@ class Core {
   std::int64_t leader_sent_at_ns_ = 0;
   std::uint64_t leader_session_ = 0;
   std::int64_t leader_contact_ns_ = 0;  // 0: none in this term
+  struct Answered {
+    std::uint64_t round = 0;
+    Index proven = 0;
+    Index match = 0;
+    friend bool operator==(const Answered&, const Answered&) = default;
+  };
+  std::optional<Answered> answered_;  // what the last acceptance said
 
   // Leading.
   std::map<ServerId, Progress, std::less<>> progress_;

@@ -54,13 +54,7 @@ void Core::become_follower(Term term, const ServerId& leader, const char* reason
   role_ = Role::follower;
   leader_ = leader;
   owes_ack_ = false;
-  if (is_new_term) {
-    proven_ = 0;
-    leader_round_ = 0;
-    leader_sent_at_ns_ = 0;
-    leader_session_ = 0;
-    leader_contact_ns_ = 0;
-  }
+  if (is_new_term) forget_leader_of_term();
   // A follower keeps its deadline: a candidate that cannot win must not postpone the elections of those who can.
   if (!was_follower) draw_election_deadline();
   note_role(reason);
@@ -96,6 +90,16 @@ bool Core::settle_term(const Message& message) {
   return false;
 }
 
+// What was learned from a leader holds within its term.
+void Core::forget_leader_of_term() {
+  proven_ = 0;
+  leader_round_ = 0;
+  leader_sent_at_ns_ = 0;
+  leader_session_ = 0;
+  leader_contact_ns_ = 0;
+  answered_.reset();
+}
+
 void Core::start_pre_vote() {
   NARAD_CHECK(can_campaign(), "only voters campaign");
   if (role_ == Role::pre_candidate || role_ == Role::candidate) SOMETIMES("raft: election timed out, tried again");
@@ -115,11 +119,7 @@ void Core::start_election() {
   is_hard_state_durable_ = false;
   role_ = Role::candidate;
   leader_.clear();
-  proven_ = 0;
-  leader_round_ = 0;
-  leader_sent_at_ns_ = 0;
-  leader_session_ = 0;
-  leader_contact_ns_ = 0;
+  forget_leader_of_term();
   ballot_ = Ballot(ElectionKind::vote, hard_state_.term, configuration());
   draw_election_deadline();
   note_role("a quorum would vote for it");

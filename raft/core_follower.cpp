@@ -24,16 +24,18 @@ void Core::on_append_request(Message&& message) {
     return;
   }
   const Index end = message.log_index + message.entries.size();
-  const bool is_heartbeat = message.entries.empty();
+  const bool is_empty = message.entries.empty();
   take_entries(message);
   // Nothing beyond what this term's requests have proven is known to be the leader's, whatever else our log holds.
   if (end >= log_.base_index()) proven_ = std::max(proven_, std::min(end, log_.last_index()));
   commit_to(std::max(commit_, std::min(message.commit, proven_)));
-  if (is_heartbeat || acknowledged() >= proven_) {
-    accept_append(message.from, proven_);
-  } else {
+  if (!is_empty && acknowledged() < proven_) {
     owes_ack_ = true;  // answered by persisted()
+    return;
   }
+  // An advance of the commit index alone needs no answer: it would say what the last one said.
+  if (is_empty && answered_ == Answered{leader_round_, proven_, acknowledged()}) return;
+  accept_append(message.from, proven_);
 }
 
 void Core::follow(const Message& message) {
@@ -113,6 +115,7 @@ void Core::accept_append(const ServerId& to, Index proven) {
   reply.echo_ns = leader_sent_at_ns_;
   reply.echo_session = leader_session_;
   owes_ack_ = reply.match < proven_;
+  answered_ = Answered{reply.round, proven, reply.match};
   send(std::move(reply));
 }
 

@@ -216,6 +216,28 @@ TEST(RaftCore, AcknowledgesEntriesOnlyOnceDurableAndHeartbeatsAtOnce) {
   EXPECT_EQ(hand.sent[1].match, 2u);
 }
 
+TEST(RaftCore, ACommitAdvanceAloneIsNotAnsweredAndEveryNewRoundIs) {
+  Hand hand;
+  Message request = hand.append("b", 1, 0, 0, {command(1, 1)}, 0);
+  request.round = 3;
+  hand.step(request);
+  hand.persist();
+  hand.sent.clear();
+  Message advance = hand.append("b", 1, 1, 1, {}, 1);
+  advance.round = 3;
+  hand.step(advance);
+  EXPECT_EQ(hand.core->commit_index(), 1u);
+  EXPECT_TRUE(hand.sent.empty());
+  advance.round = 4;
+  hand.step(advance);
+  ASSERT_EQ(hand.sent.size(), 1u);
+  EXPECT_EQ(hand.sent[0].round, 4u);
+  // Entries are answered each time: the answer before may have been lost.
+  request.round = 4;
+  hand.step(request);
+  EXPECT_EQ(hand.sent.size(), 2u);
+}
+
 TEST(RaftCore, OneSyncIsAcknowledgedOnceForAllItsAppends) {
   Hand hand;
   hand.step(hand.append("b", 1, 0, 0, {}, 0));
