@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 
 namespace engine::metastore {
@@ -14,6 +15,14 @@ class SilentLogger final : public rocksdb::Logger {
   SilentLogger() : Logger(rocksdb::InfoLogLevel::FATAL_LEVEL) {}
   using Logger::Logv;
   void Logv(const char*, va_list) override {}
+};
+
+// RocksDB would start a thread that resumes by itself once it finds room on the disk. We close and reopen instead.
+class NoRecoveryByItself final : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
 };
 
 rocksdb::BlockBasedTableOptions table_options() {
@@ -42,6 +51,7 @@ rocksdb::Options database_options(rocksdb::Env* env, bool create) {
   options.max_subcompactions = 1;
   options.max_background_jobs = 2;
   options.max_bgerror_resume_count = 0;
+  options.listeners.push_back(std::make_shared<NoRecoveryByItself>());
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.skip_stats_update_on_db_open = true;

@@ -249,6 +249,44 @@ TEST_F(FsmTest, ADamagedDatabaseIsRefusedWithItsPath) {
   }));
 }
 
+TEST_F(FsmTest, ReadsNeverGoBackWhileEntriesAreApplied) {
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { ASSERT_TRUE(fsm.apply({create_entry(1, "a"), create_entry(2, "b")}).ok()); }));
+  // The second life finds both records in a table that is not cached.
+  EXPECT_TRUE(with_fsm(
+      [](io::Env&, Fsm& fsm) {
+        bool is_writing = true;
+        int32_t newest_read = 0;
+        int reads = 0;
+        auto read = [&](const Topic& topic, int32_t newest_before) {
+          EXPECT_GE(topic.partitions, newest_before);
+          newest_read = std::max(newest_read, topic.partitions);
+          ++reads;
+        };
+        io::with_scope([&](io::Scope& scope) {
+          for (int reader = 0; reader < 4; ++reader) {
+            scope.spawn("reader", [&, reader] {
+              while (is_writing) {
+                const int32_t newest_before = newest_read;
+                if (reader % 2 == 0) {
+                  read(**fsm.get_topic("a"), newest_before);
+                } else {
+                  read(*fsm.list_topics("", 1)->at(0), newest_before);
+                }
+                io::sleep_for(1us * (reader + 1));
+              }
+            });
+          }
+          for (int32_t i = 3; i < 200; ++i) {
+            ASSERT_TRUE(fsm.apply({update_entry(static_cast<raft::Index>(i), "a", i)}).ok());
+            EXPECT_EQ((*fsm.get_topic("a"))->partitions, i) << "an answered write is visible";
+          }
+          is_writing = false;
+        });
+        EXPECT_GT(reads, 200);
+      },
+      {.flush_bytes = 4000}));
+}
+
 // ---- When the disk refuses -------------------------------------------------------------------------------------------------
 
 TEST_F(FsmTest, ARefusedWriteIsRetriedAndItsAnswersAreKept) {
