@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "raft/log_format.h"
-#include "tests/unit/raft/disk_world.h"
+#include "tests/support/disk_world.h"
 
 namespace {
 

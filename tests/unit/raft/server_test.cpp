@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/raft/server_world.h"
+#include "tests/support/server_world.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/raft/disk_world.h"
+#include "tests/support/disk_world.h"
 
 namespace {
 
