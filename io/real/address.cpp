@@ -85,8 +85,8 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where, bool passive) 
   const bool literal = where.host.empty() || is_numeric(where.host);
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0) | (literal ? AI_NUMERICHOST : 0);
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(where.host.empty() ? nullptr : where.host.c_str(), std::to_string(where.port).c_str(), &hints,
-                                &found);
+  const char* host = where.host.empty() ? nullptr : where.host.c_str();
+  const int error = getaddrinfo(host, std::to_string(where.port).c_str(), &hints, &found);
   if (error != 0) {
     const ErrorKind kind = error == EAI_MEMORY || error == EAI_SYSTEM ? ErrorKind::io : ErrorKind::not_found;
     return fail(kind, "host \"" + where.host + "\" does not resolve: " + gai_strerror(error));

@@ -1,5 +1,5 @@
-// Address texts: "host:port", with an IPv6 address in brackets ("[::1]:7942"). An empty host means every local address when
-// listening.
+// Address texts: "host:port", with an IPv6 address in brackets ("[::1]:7942"). An empty host means every local address
+// when listening.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,8 +33,8 @@ struct SocketAddress {
 };
 
 bool is_numeric(const std::string& host);
-// Asks the resolver, which may block: on a file thread unless the host is empty or numeric. `not_found` when the host does not
-// resolve. `passive`: addresses to listen on.
+// Asks the resolver, which may block: on a file thread unless the host is empty or numeric. `not_found` when the host
+// does not resolve. `passive`: addresses to listen on.
 Result<std::vector<SocketAddress>> resolve(const HostPort& where, bool passive);
 
 // The address that a socket is bound to, or connected to.

@@ -31,7 +31,8 @@ Status check_path(std::string_view path) {
     const size_t end = std::min(path.find('/', begin), path.size());
     const std::string_view name = path.substr(begin, end - begin);
     if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string_view::npos) {
-      return fail(ErrorKind::invalid, "path \"" + std::string(path) + "\": relative names with '/' between are expected");
+      return fail(ErrorKind::invalid,
+                  "path \"" + std::string(path) + "\": relative names with '/' between are expected");
     }
     begin = end + 1;
   }
@@ -68,7 +69,7 @@ int flags_of(OpenMode mode) {
   return O_RDONLY;
 }
 
-// ---- Blocking work, on a file thread ---------------------------------------------------------------------------------------
+// ---- Blocking work, on a file thread --------------------------------------------------------------------------------
 
 Result<Handover> open_file(int root, const std::string& path, OpenMode mode) {
   const int flags = flags_of(mode) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -83,7 +84,8 @@ Result<Handover> open_file(int root, const std::string& path, OpenMode mode) {
   if (!S_ISREG(info.st_mode)) {
     return fail(ErrorKind::invalid, path + ": not a file");
   }
-  // O_NONBLOCK kept a pipe under this name from hanging the open; on a file it would make io_uring give up instead of waiting.
+  // O_NONBLOCK kept a pipe under this name from hanging the open; on a file it would make io_uring give up instead of
+  // waiting.
   if (fcntl(descriptor.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
     return error_from_errno(errno, path);
   }
@@ -156,14 +158,14 @@ Status sync_names(int root, const std::string& path) {
   return outcome(fsync(directory.get()), path);
 }
 
-// Blocks are taken first, so that a full disk answers before anything is written; the zeros then make them plain data, which a
-// later data sync need not record. A file system that cannot take blocks ahead only gets the zeros.
+// Blocks are taken first, so that a full disk answers before anything is written; the zeros then make them plain data,
+// which a later data sync need not record. A file system that cannot take blocks ahead only gets the zeros.
 Status write_zeros(int descriptor, const std::string& path, uint64_t offset, uint64_t length) {
   if (length == 0) {
     return {};
   }
-  const auto begin = static_cast<off_t>(offset);
-  const int reserved = without_interruption([&] { return fallocate(descriptor, 0, begin, static_cast<off_t>(length)); });
+  const int reserved = without_interruption(
+      [&] { return fallocate(descriptor, 0, static_cast<off_t>(offset), static_cast<off_t>(length)); });
   if (reserved != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
     return error_from_errno(errno, path);
   }
@@ -195,7 +197,7 @@ Result<Handover> lock_file(int root, const std::string& path) {
   return std::make_shared<Descriptor>(std::move(descriptor));
 }
 
-// ---- Handles ---------------------------------------------------------------------------------------------------------------
+// ---- Handles --------------------------------------------------------------------------------------------------------
 
 // The files of one disk, so that one with an abandoned operation is not opened again. Loop thread only.
 using OpenFiles = std::list<OpenFile*>;
@@ -389,7 +391,8 @@ class RealDisk final : public Disk {
   template <typename T, typename Work>
   Result<T> run(std::string_view what, std::string_view path, Instant deadline, Work work) {
     check_cancelled();
-    return loop_.start_on_file_thread<T>(what, path, [root = root_, work] { return work(root->get()); }).await(deadline);
+    auto on_root = [root = root_, work] { return work(root->get()); };
+    return loop_.start_on_file_thread<T>(what, path, std::move(on_root)).await(deadline);
   }
 
   std::shared_ptr<OpenFile> adopt(Descriptor descriptor, std::string path) {

@@ -59,7 +59,8 @@ int EpollPoller::wait(void* events, int events_max, Duration timeout) {
     exact_timeouts_ = false;
   }
   const int64_t ms = (timeout.count() + 999'999) / 1'000'000;  // rounded up: never early, never spinning
-  return epoll_wait(epoll_.get(), list, events_max, timeout.count() < 0 ? -1 : static_cast<int>(std::min<int64_t>(ms, INT_MAX)));
+  const int limit_ms = timeout.count() < 0 ? -1 : static_cast<int>(std::min<int64_t>(ms, INT_MAX));
+  return epoll_wait(epoll_.get(), list, events_max, limit_ms);
 }
 
 void EpollPoller::turn(Duration timeout) {
@@ -69,9 +70,10 @@ void EpollPoller::turn(Duration timeout) {
   NARAD_CHECK(count >= 0 || errno == EINTR, "the kernel can wait");
   for (int i = 0; i < count; ++i) {
     const uint32_t what = events[i].events;
+    const bool broken = (what & (EPOLLERR | EPOLLHUP)) != 0;
+    const bool ended = broken || (what & EPOLLRDHUP) != 0;
     static_cast<Watch*>(events[i].data.ptr)
-        ->on_ready((what & (EPOLLIN | EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0, (what & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0,
-                   (what & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0);
+        ->on_ready(ended || (what & EPOLLIN) != 0, broken || (what & EPOLLOUT) != 0, ended);
   }
 }
 

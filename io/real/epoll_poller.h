@@ -1,5 +1,5 @@
-// The poller for kernels that refuse io_uring: epoll, edge-triggered. File operations are not its business (runs_files() is
-// false): the loop gives them to file threads.
+// The poller for kernels that refuse io_uring: epoll, edge-triggered. File operations are not its business
+// (runs_files() is false): the loop gives them to file threads.
 #pragma once
 
 #include "io/real/descriptor.h"

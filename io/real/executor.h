@@ -1,4 +1,5 @@
-// io::Executor on threads of this process. One thread makes a lane: what is started runs in that order, and so do the ends.
+// io::Executor on threads of this process. One thread makes a lane: what is started runs in that order, and so do the
+// ends.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// One read, write or sync of a file on its way: it owns its buffer and keeps the file open until it has ended, whatever becomes
-// of the fiber that asked. Both pollers run the same object: io_uring step by step, a file thread by blocking calls.
+// One read, write or sync of a file on its way: it owns its buffer and keeps the file open until it has ended, whatever
+// becomes of the fiber that asked. Both pollers run the same object: io_uring step by step, a file thread by blocking
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class FileOperation {
   char* data() { return buffer_.data() + moved_; }
   uint64_t offset() const { return offset_ + moved_; }
   size_t left() const { return buffer_.size() - moved_; }
-  // Note the outcome of a step: bytes moved (0 at a read's end of file) or a negative errno. True when bytes are left to move.
+  // Note the outcome of a step: bytes moved (0 at a read's end of file) or a negative errno. True when bytes are left
+  // to move.
   bool step_moved(int64_t result);
   void step_synced(int result);
   bool failed() const { return error_ != 0; }

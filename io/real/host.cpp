@@ -84,7 +84,9 @@ Result<std::unique_ptr<Host>> Host::make(HostSettings settings) {
     const LogLevel level = settings.io == IoChoice::uring ? LogLevel::warn : LogLevel::info;
     if (parts->log->enabled(level)) {
       parts->log->write(level, "io: the kernel refuses io_uring; using epoll and file threads",
-                        {{"io", made.io_name()}, {"asked", to_string(settings.io)}, {"reason", made.fallback_reason()}});
+                        {{"io", made.io_name()},
+                         {"asked", to_string(settings.io)},
+                         {"reason", made.fallback_reason()}});
     }
   } else {
     parts->log->info("io: loop ready", {{"io", made.io_name()}, {"asked", to_string(settings.io)}});

@@ -1,7 +1,7 @@
-// What a program's main function needs to run a node on this machine: it makes the loop, the data directory, the network, the
-// executors, the log and the signal handling, runs the node's main fiber and gives its exit code back.
+// What a program's main function needs to run a node on this machine: it makes the loop, the data directory, the
+// network, the executors, the log and the signal handling, runs the node's main fiber and gives its exit code back.
 //
-//   int main() { return io::real::run_host(settings, [&](io::Env& env, io::Event& stop) { return engine::run_node(...); }); }
+//   return io::real::run_host(settings, [&](io::Env& env, io::Event& stop) { return engine::run_node(...); });
 //
 // SIGINT and SIGTERM set `stop`; a second one ends the process at once with 128 + its number. SIGPIPE is ignored.
 #pragma once
@@ -32,9 +32,8 @@ using MainFiber = std::function<int(io::Env& env, io::Event& stop)>;
 // Everything behind one Env. On the thread that runs it.
 class Host {
  public:
-  // Also raises the process's limit of open descriptors as far as it may.
-  // Errors name the data directory: `invalid` (it is a file), `denied` (not writable), `io`. Locking it is the node's own
-  // business (Disk::lock).
+  // Also raises the process's limit of open descriptors as far as it may. Errors name the data directory: `invalid` (it
+  // is a file), `denied` (not writable), `io`. Locking it is the node's own business (Disk::lock).
   static Result<std::unique_ptr<Host>> make(HostSettings settings);
   ~Host();
 

@@ -27,20 +27,21 @@ std::string time_text(WallTime at) {
   tm parts{};
   gmtime_r(&seconds, &parts);
   char text[64];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                parts.tm_hour, parts.tm_min, parts.tm_sec, static_cast<int>(ms - int64_t{seconds} * 1000));
+  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900, parts.tm_mon + 1,
+                parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                static_cast<int>(ms - int64_t{seconds} * 1000));
   return text;
 }
 
-// Length of the well-formed UTF-8 sequence at the start of `bytes` (no overlong forms, surrogates or values past U+10FFFF);
-// 0 when there is none.
+// Length of the well-formed UTF-8 sequence at the start of `bytes` (no overlong forms, surrogates or values past
+// U+10FFFF); 0 when there is none.
 size_t sequence_length(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) {
     return 1;
   }
-  const size_t length = first >= 0xC2 && first <= 0xDF ? 2 : first >= 0xE0 && first <= 0xEF ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+  const size_t length = first < 0xC2 ? 0 : first <= 0xDF ? 2 : first <= 0xEF ? 3 : first <= 0xF4 ? 4 : 0;
   if (length == 0 || bytes.size() < length) {
     return 0;
   }

@@ -3,8 +3,8 @@
 //   text   2026-01-02T03:04:05.678Z INFO  http listening addr=127.0.0.1:7942 note="two words"
 //   json   {"time":"2026-01-02T03:04:05.678Z","level":"INFO","msg":"http listening","addr":"127.0.0.1:7942"}
 //
-// Lines are written as they come, in the calling thread. Bytes that are not UTF-8 are shown as U+FFFD in JSON and escaped in
-// text, so that each event stays one valid line.
+// Lines are written as they come, in the calling thread. Bytes that are not UTF-8 are shown as U+FFFD in JSON and
+// escaped in text, so that each event stays one valid line.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,13 @@
-// The production loop: an io::Runtime on one thread. Fibers run first come first served; timers follow the boot clock; the
-// kernel is asked once a turn, through io_uring where it lets us and through epoll with worker threads where it does not.
+// The production loop: an io::Runtime on one thread. Fibers run first come first served; timers follow the boot clock;
+// the kernel is asked once a turn, through io_uring where it lets us and through epoll with worker threads where it
+// does not.
 //
 // What runs where:
 //  - the loop's thread: every fiber, every socket call (never blocking), every io_uring submission;
-//  - the kernel (io_uring) or file threads (epoll): read, write and sync of files, so a data sync never blocks the loop;
-//  - file threads, in both cases: open, rename, remove, list, stat, directory sync, truncate, zero fill, free space, lock, and
-//    name resolution;
+//  - the kernel (io_uring) or file threads (epoll): read, write and sync of files, so a data sync never blocks the
+//    loop;
+//  - file threads, in both cases: open, rename, remove, list, stat, directory sync, truncate, zero fill, free space,
+//    lock, and name resolution;
 //  - the executors of executor.h have threads of their own.
 //
 // An operation on a file, once started, runs to its end whatever becomes of the fiber that asked; it owns its buffer.
@@ -38,8 +40,8 @@ Result<IoChoice> parse_io_choice(std::string_view text);
 struct LoopSettings {
   // `uring` and `automatic` both fall back to epoll when the kernel refuses io_uring.
   IoChoice io = IoChoice::automatic;
-  // Called on a file thread before each file operation takes effect, with its name ("write", "open" ...) and path; it may
-  // block. For tests that need a slow disk; production leaves it empty.
+  // Called on a file thread before each file operation takes effect, with its name ("write", "open" ...) and path; it
+  // may block. For tests that need a slow disk; production leaves it empty.
   std::function<void(std::string_view operation, std::string_view path)> before_file_operation;
 };
 
@@ -61,12 +63,13 @@ class Loop final : public Runtime {
   // What the loop waits on: "io_uring" or "epoll".
   std::string_view io_name() const { return uses_uring_ ? "io_uring" : "epoll"; }
   bool uses_uring() const { return uses_uring_; }
-  // Why epoll was taken although io_uring was not ruled out ("io_uring_queue_init: operation not permitted"); empty else.
+  // Why epoll was taken although io_uring was not ruled out ("io_uring_queue_init: operation not permitted"); empty
+  // else.
   const std::string& fallback_reason() const { return fallback_reason_; }
 
   Clock& clock() { return clock_; }
 
-  // ---- For the other parts of this folder; loop thread only -----------------------------------------------------------------
+  // ---- For the other parts of this folder; loop thread only ---------------------------------------------------------
 
   Poller& poller() { return *poller_; }
   // Runs `work` on a file thread; `what` and `path` are for the settings' hook. Completes on the loop, after `at_end`.

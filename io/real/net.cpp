@@ -27,7 +27,7 @@ void set_option(int descriptor, int level, int option) {
   ::setsockopt(descriptor, level, option, &on, sizeof on);
 }
 
-// ---- Stream ----------------------------------------------------------------------------------------------------------------
+// ---- Stream ---------------------------------------------------------------------------------------------------------
 
 class TcpStream final : public Stream {
  public:
@@ -99,7 +99,8 @@ Status TcpStream::write(std::string data, Instant deadline) {
   if (write_ended_) {
     return fail(ErrorKind::invalid, connection() + ": its writing direction has ended");
   }
-  // Part of the data may be on its way when this is left by an error, a deadline or cancellation: nothing may follow it.
+  // Part of the data may be on its way when this is left by an error, a deadline or cancellation: nothing may follow
+  // it.
   struct EndUnlessSent {
     bool& ended;
     bool sent = false;
@@ -117,7 +118,8 @@ Status TcpStream::write(std::string data, Instant deadline) {
       }
       continue;
     }
-    const ssize_t sent = ::send(socket_->descriptor(), data.data() + done, data.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(socket_->descriptor(), data.data() + done, data.size() - done, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) {
       done += static_cast<size_t>(sent);
     } else if (errno == EAGAIN) {
@@ -141,7 +143,7 @@ Status TcpStream::shutdown_write() {
   return {};
 }
 
-// ---- Listener --------------------------------------------------------------------------------------------------------------
+// ---- Listener -------------------------------------------------------------------------------------------------------
 
 class TcpListener final : public Listener {
  public:
@@ -201,7 +203,7 @@ Result<std::unique_ptr<Stream>> TcpListener::accept(Instant deadline) {
   }
 }
 
-// ---- Net -------------------------------------------------------------------------------------------------------------------
+// ---- Net ------------------------------------------------------------------------------------------------------------
 
 class TcpNet final : public Net {
  public:

@@ -1,5 +1,5 @@
-// io::Net on TCP sockets of this machine: nonblocking, TCP_NODELAY, SO_REUSEADDR. A read or write first tries the system call
-// and waits for the poller only when the kernel has nothing; names are resolved on a file thread.
+// io::Net on TCP sockets of this machine: nonblocking, TCP_NODELAY, SO_REUSEADDR. A read or write first tries the
+// system call and waits for the poller only when the kernel has nothing; names are resolved on a file thread.
 #pragma once
 
 #include <memory>

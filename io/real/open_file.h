@@ -1,5 +1,5 @@
-// A file that is open: its descriptor, kept until the handle and the last operation on it are gone, and whether an operation
-// is under way that nobody waits for any more. Loop thread only.
+// A file that is open: its descriptor, kept until the handle and the last operation on it are gone, and whether an
+// operation is under way that nobody waits for any more. Loop thread only.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// How the loop waits for the kernel: sockets that become ready and file operations that end. Two implementations stand behind
-// this interface, io_uring (uring_poller.h) and epoll (epoll_poller.h); what they promise is the same, so nothing above the
-// loop can tell them apart.
+// How the loop waits for the kernel: sockets that become ready and file operations that end. Two implementations stand
+// behind this interface, io_uring (uring_poller.h) and epoll (epoll_poller.h); what they promise is the same, so
+// nothing above the loop can tell them apart.
 //
-// Everything here runs on the loop's thread. turn() calls on_ready and FileOperation's end, which only note what happened and
-// make fibers runnable: no fiber runs inside turn().
+// Everything here runs on the loop's thread. turn() calls on_ready and FileOperation's end, which only note what
+// happened and make fibers runnable: no fiber runs inside turn().
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace io::real {
 
 class FileOperation;
 
-// A descriptor that is watched for readiness. Edge-triggered: on_ready reports news, so a caller first tries the system call
-// and waits only after it answered EAGAIN. Unwatched before it is destroyed, and before its descriptor is closed.
+// A descriptor that is watched for readiness. Edge-triggered: on_ready reports news, so a caller first tries the system
+// call and waits only after it answered EAGAIN. Unwatched before it is destroyed, and before its descriptor is closed.
 class Watch {
  public:
   Watch() = default;
@@ -48,8 +48,8 @@ class Poller {
   // Takes `operation` over until it has ended, then calls its end. Handed to the kernel by the next turn.
   virtual void start_file(std::shared_ptr<FileOperation> operation) = 0;
 
-  // Hands over what has been started, waits up to `timeout` (zero: only looks; negative: without limit) for news and reports
-  // it. One system call when nothing else is to be done.
+  // Hands over what has been started, waits up to `timeout` (zero: only looks; negative: without limit) for news and
+  // reports it. One system call when nothing else is to be done.
   virtual void turn(Duration timeout) = 0;
 };
 

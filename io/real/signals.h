@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM as an event of the node. The first asks it to stop; a second ends the process at once with 128 + its
-// number, whatever the loop is doing. SIGPIPE and SIGXFSZ are ignored: the calls that raise them report errors.
+// SIGINT and SIGTERM as an event of the node. The first asks it to stop; a second ends the process at once with 128 +
+// its number, whatever the loop is doing. SIGPIPE and SIGXFSZ are ignored: the calls that raise them report errors.
 #pragma once
 
 #include "io/fiber.h"

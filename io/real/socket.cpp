@@ -4,8 +4,8 @@
 
 namespace io::real {
 
-// Watched from the first wait on: a short exchange never pays for it. Being watched reports what is ready at that moment, so
-// nothing between the system call and here is missed.
+// Watched from the first wait on: a short exchange never pays for it. Being watched reports what is ready at that
+// moment, so nothing between the system call and here is missed.
 void Socket::arm() {
   if (armed_) {
     return;
@@ -39,8 +39,8 @@ void Socket::close() {
     return;
   }
   if (armed_) {
-    // The kernel may hold a watched socket a moment longer than its descriptor; what the far side (or the port) sees must not
-    // wait for that.
+    // The kernel may hold a watched socket a moment longer than its descriptor; what the far side (or the port) sees
+    // must not wait for that.
     ::shutdown(descriptor(), SHUT_RDWR);
     loop_.poller().unwatch(*this, descriptor());
     armed_ = false;

@@ -1,4 +1,5 @@
-// A nonblocking socket and what the poller has said about it: the common part of streams, listeners and attempts to connect.
+// A nonblocking socket and what the poller has said about it: the common part of streams, listeners and attempts to
+// connect.
 #pragma once
 
 #include "io/fiber.h"
@@ -16,8 +17,8 @@ class Socket final : public Watch {
   bool is_open() const { return descriptor_.valid(); }
   Loop& loop() { return loop_; }
 
-  // Whether the next system call is worth trying. Cleared by the caller when the kernel answered EAGAIN or moved less than it
-  // was asked to; set again by news.
+  // Whether the next system call is worth trying. Cleared by the caller when the kernel answered EAGAIN or moved less
+  // than it was asked to; set again by news.
   bool readable = true;
   bool writable = true;
   // The far side has ended its direction or the connection broke: a short read no longer means that more would be news.

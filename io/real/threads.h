@@ -1,5 +1,6 @@
-// A few threads that run work first in, first out. They are made when first needed, up to a limit, and end with the object.
-// The queue's bound is its callers': a file has one operation under way at a time, a lane as many as its fibers await.
+// A few threads that run work first in, first out. They are made when first needed, up to a limit, and end with the
+// object. The queue's bound is its callers': a file has one operation under way at a time, a lane as many as its fibers
+// await.
 #pragma once
 
 #include <condition_variable>

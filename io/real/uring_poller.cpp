@@ -57,8 +57,8 @@ Result<std::unique_ptr<UringPoller>> UringPoller::make() {
   return poller;
 }
 
-// The newest set of flags first: completions then run on the loop's thread, when it asks for them. An older kernel answers
-// EINVAL to flags it does not know.
+// The newest set of flags first: completions then run on the loop's thread, when it asks for them. An older kernel
+// answers EINVAL to flags it does not know.
 Status UringPoller::set_up() {
   constexpr unsigned kFlags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
   int result = -EINVAL;
@@ -261,8 +261,9 @@ void UringPoller::completed(const io_uring_cqe& completion) {
 void UringPoller::poll_completed(PollRecord& record, int result, bool more) {
   if (record.watch != nullptr) {
     const unsigned what = result < 0 ? POLLERR : static_cast<unsigned>(result);
-    record.watch->on_ready((what & (POLLIN | POLLERR | POLLHUP | POLLRDHUP)) != 0, (what & (POLLOUT | POLLERR | POLLHUP)) != 0,
-                           (what & (POLLERR | POLLHUP | POLLRDHUP)) != 0);
+    const bool broken = (what & (POLLERR | POLLHUP)) != 0;
+    const bool ended = broken || (what & POLLRDHUP) != 0;
+    record.watch->on_ready(ended || (what & POLLIN) != 0, broken || (what & POLLOUT) != 0, ended);
   }
   if (more) {
     return;

@@ -1,8 +1,10 @@
-// The poller on io_uring. Sockets are watched by multishot polls, files are read, written and synced by the ring (a write and
-// its sync are linked: a failed write cancels the sync), and one system call a turn hands over what was started and waits.
+// The poller on io_uring. Sockets are watched by multishot polls, files are read, written and synced by the ring (a
+// write and its sync are linked: a failed write cancels the sync), and one system call a turn hands over what was
+// started and waits.
 //
-// The kernel may refuse io_uring at any step (EPERM, ENOSYS, EMFILE, ENOMEM, or only at the first submission), so make() sets
-// a ring up and runs one NOP through it: any negative result is its error, and the caller takes epoll instead.
+// The kernel may refuse io_uring at any step (EPERM, ENOSYS, EMFILE, ENOMEM, or only at the first submission), so
+// make() sets a ring up and runs one NOP through it: any negative result is its error, and the caller takes epoll
+// instead.
 #pragma once
 
 #include <liburing.h>

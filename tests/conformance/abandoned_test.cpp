@@ -1,5 +1,5 @@
-// File operations that are given up: the deadline or a cancellation ends the wait, not the operation. Its handle refuses
-// further use, its file is not opened again before it has ended, and other files go on.
+// File operations that are given up: the deadline or a cancellation ends the wait, not the operation. Its handle
+// refuses further use, its file is not opened again before it has ended, and other files go on.
 #include <string>
 
 #include "tests/conformance/arms/conformance.h"

@@ -1,4 +1,5 @@
-// A full disk: every step that needs room says `no_space`, nothing that was there is lost, and room that comes back is used.
+// A full disk: every step that needs room says `no_space`, nothing that was there is lost, and room that comes back is
+// used.
 #include <string>
 
 #include "tests/conformance/arms/conformance.h"

@@ -301,7 +301,8 @@ TEST_P(Streams, APortInUseIsBusyAndFreeAgainAfterwards) {
 
 TEST_P(Streams, AddressesAreCheckedAndShown) {
   run([&](Env& env) {
-    for (std::string_view bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000", "::1:80", "[::1:80"}) {
+    for (std::string_view bad :
+         {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000", "::1:80", "[::1:80"}) {
       EXPECT_TRUE(env.net.listen(bad).is(ErrorKind::invalid)) << bad;
       EXPECT_TRUE(env.net.connect(bad).is(ErrorKind::invalid)) << bad;
     }

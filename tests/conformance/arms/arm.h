@@ -1,5 +1,6 @@
-// The three worlds that the conformance suite compares: io_uring, epoll and the simulator. A test runs node code in an arm and
-// sees only io::Env; what it needs besides (a slow disk, a small one, an address that never answers) the arm arranges.
+// The three worlds that the conformance suite compares: io_uring, epoll and the simulator. A test runs node code in an
+// arm and sees only io::Env; what it needs besides (a slow disk, a small one, an address that never answers) the arm
+// arranges.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,9 @@ TEST(Addresses, HostAndPortAreTakenApart) {
 }
 
 TEST(Addresses, WhatIsNoAddressIsRefusedWithItsText) {
-  for (std::string_view bad : {"", "host", "host:", ":", "host:-1", "host:+1", "host:65536", "host:1x", "host: 1", "::1:80",
-                               "[::1]80", "[::1", "[]:80", "[host]:80", "[1.2.3.4]:80", "a b:80", "http://host:80"}) {
+  for (std::string_view bad :
+       {"", "host", "host:", ":", "host:-1", "host:+1", "host:65536", "host:1x", "host: 1", "::1:80", "[::1]80", "[::1",
+        "[]:80", "[host]:80", "[1.2.3.4]:80", "a b:80", "http://host:80"}) {
     Result<HostPort> parsed = parse_host_port(bad);
     ASSERT_TRUE(parsed.is(ErrorKind::invalid)) << bad;
     EXPECT_NE(parsed.error().message.find("\"" + std::string(bad) + "\""), std::string::npos) << parsed.error().message;

@@ -1,4 +1,5 @@
-// What io/real adds to the contract: the choice of the poller, the data directory's refusals, signals, posts of other threads.
+// What io/real adds to the contract: the choice of the poller, the data directory's refusals, signals, posts of other
+// threads.
 #include "io/real/host.h"
 
 #include <gtest/gtest.h>

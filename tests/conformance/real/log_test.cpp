@@ -20,7 +20,8 @@ std::string text_line(std::string_view text, const std::vector<LogField>& fields
 }
 
 TEST(LogLines, JsonHasTimeLevelMessageAndTypedFields) {
-  EXPECT_EQ(json("http listening", {{"addr", "127.0.0.1:7942"}, {"count", -3}, {"bytes", uint64_t{1} << 63}, {"on", true}}),
+  EXPECT_EQ(json("http listening",
+                 {{"addr", "127.0.0.1:7942"}, {"count", -3}, {"bytes", uint64_t{1} << 63}, {"on", true}}),
             R"({"time":"2026-01-02T03:04:05.678Z","level":"INFO","msg":"http listening","addr":"127.0.0.1:7942",)"
             R"("count":-3,"bytes":9223372036854775808,"on":true})");
 }
@@ -50,7 +51,8 @@ TEST(LogLines, TextQuotesOnlyWhatNeedsIt) {
 
 TEST(LogLines, OneEventIsOneLine) {
   for (LogFormat format : {LogFormat::text, LogFormat::json}) {
-    const std::string line = format_line(format, kAt, LogLevel::error, "forged\nline", {{"k", "v\r\nx"}, {"k\n2", "v"}});
+    const std::string line =
+        format_line(format, kAt, LogLevel::error, "forged\nline", {{"k", "v\r\nx"}, {"k\n2", "v"}});
     EXPECT_EQ(line.find('\n'), std::string::npos);
     EXPECT_EQ(line.find('\r'), std::string::npos);
   }
