@@ -1,0 +1,87 @@
+// Whole runs: the standard world passes, a plan file replays its seed's run, and each defect of the first part is caught by a
+// check on a seed that passes without it.
+
+#include "chaos/run.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "chaos/plan_draw.h"
+#include "chaos/plan_text.h"
+#include "tests/support/paths.h"
+
+namespace chaos {
+namespace {
+
+std::string violation_of(const RunResult& result) {
+  return result.violation ? result.violation->rule + ": " + result.violation->sentence : "";
+}
+
+TEST(Run, TheStandardWorldPasses) {
+  std::ifstream file(tests::source_dir() + "/chaos/plans/standard.plan");
+  std::stringstream text;
+  text << file.rdbuf();
+  const RunResult result = run_plan(parse_plan(text.str()).value());
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.faults, 12u);
+  EXPECT_GT(result.calls, 1'000u);
+  EXPECT_GT(result.calls_ok, 300u);
+  EXPECT_GT(result.starts, 7u);
+}
+
+TEST(Run, APlanFileReplaysTheRunOfItsSeed) {
+  for (const uint64_t seed : {3, 14}) {
+    const Plan plan = draw_plan(seed);
+    const RunResult drawn = run_plan(plan);
+    const RunResult read = run_plan(parse_plan(print_plan(plan)).value());
+    EXPECT_EQ(drawn.hash, read.hash) << seed;
+    EXPECT_EQ(drawn.events, read.events);
+  }
+}
+
+TEST(Run, ASaltIsAnotherScheduleOfTheSamePlan) {
+  Plan plan = draw_plan(3);
+  const RunResult plain = run_plan(plan);
+  plan.salt = 1;
+  EXPECT_NE(run_plan(plan).hash, plain.hash);
+}
+
+TEST(Run, ListeningChangesNothing) {
+  const Plan plan = draw_plan(9);
+  RunOptions options;
+  uint64_t lines = 0;
+  options.trace = [&lines](std::string_view) { ++lines; };
+  options.log = [&lines](std::string_view) { ++lines; };
+  EXPECT_EQ(run_plan(plan, options).hash, run_plan(plan).hash);
+  EXPECT_GT(lines, 1'000u);
+}
+
+class DefectIsCaught : public ::testing::TestWithParam<io::Defence> {};
+
+TEST_P(DefectIsCaught, WithinFiftySeedsByACheckOnASeedThatPassesWithoutIt) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Plan plan = draw_plan(seed);
+    plan.defects = {GetParam()};
+    if (run_plan(plan).violation) {
+      plan.defects.clear();
+      EXPECT_EQ(violation_of(run_plan(plan)), "") << "seed " << seed << " fails without the defect too";
+      return;
+    }
+  }
+  ADD_FAILURE() << io::defect_name(GetParam()) << " was not caught";
+}
+
+INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
+                         ::testing::Values(io::Defence::vote_not_durable, io::Defence::ack_before_sync,
+                                           io::Defence::commit_older_term, io::Defence::apply_before_durable,
+                                           io::Defence::index_apart_from_effects),
+                         [](const auto& info) {
+                           std::string name(io::defect_name(info.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace chaos
