@@ -1,5 +1,7 @@
 #include "engine/metastore/topic.h"
 
+#include <cstring>
+
 #include "engine/metastore/topic_fb.h"
 #include "io/check.h"
 
@@ -15,6 +17,16 @@ flatbuffers::Offset<flatbuffers::String> string_or_none(Builder& builder, std::s
 }
 
 std::string to_string(const flatbuffers::String* text) { return text == nullptr ? std::string() : text->str(); }
+
+// Bytewise: the verifier lets 8-byte elements stand at any multiple of 4, where they must not be read as words.
+std::vector<int64_t> to_integers(const flatbuffers::Vector<int64_t>* stored) {
+  std::vector<int64_t> integers(stored == nullptr ? 0 : stored->size());
+  for (size_t i = 0; i < integers.size(); ++i) {
+    std::memcpy(&integers[i], stored->Data() + i * sizeof(int64_t), sizeof(int64_t));
+    integers[i] = flatbuffers::EndianScalar(integers[i]);
+  }
+  return integers;
+}
 
 flatbuffers::Offset<fb::RemoteLink> build_remote(Builder& builder, const RemoteLink& link) {
   std::vector<flatbuffers::Offset<fb::PartitionOffsets>> skips;
@@ -55,9 +67,7 @@ std::optional<RemoteLink> read_remote(const fb::RemoteLink& stored) {
       if (!is_new) {
         return std::nullopt;
       }
-      if (row->offsets() != nullptr) {
-        place->second.assign(row->offsets()->begin(), row->offsets()->end());
-      }
+      place->second = to_integers(row->offsets());
     }
   }
   return link;
@@ -123,9 +133,7 @@ std::optional<Topic> read_topic(const fb::Topic& stored) {
   topic.parent = to_string(stored.parent());
   topic.attach_epoch = to_string(stored.attach_epoch());
   topic.fanout_delay_ms = stored.fanout_delay_ms();
-  if (stored.attach_offsets() != nullptr) {
-    topic.attach_offsets.assign(stored.attach_offsets()->begin(), stored.attach_offsets()->end());
-  }
+  topic.attach_offsets = to_integers(stored.attach_offsets());
   if (stored.remote() != nullptr) {
     std::optional<RemoteLink> remote = read_remote(*stored.remote());
     if (!remote) {
