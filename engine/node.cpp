@@ -238,9 +238,9 @@ void Node::make_services() {
 // ---- Serving -------------------------------------------------------------------------------------------------------------------
 
 io::Status Node::serve(io::Event& stop) {
+  io::Condition changed;
+  bool raft_ended = false;
   io::with_scope([&](io::Scope& scope) {
-    io::Condition changed;
-    bool raft_ended = false;
     scope.spawn("raft", [&] {
       raft_->run();
       raft_ended = true;

@@ -1,0 +1,283 @@
+// Whole nodes in the simulated world: what they answer each other and their clients when the leader is elsewhere, silent or
+// gone, and what they refuse to start on. Histories under random faults are narad-chaos's business.
+
+#include "engine/node.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "engine/api/http_client.h"
+#include "engine/cluster/node_client.h"
+#include "engine/metastore/fsm.h"
+#include "io/sim/world.h"
+#include "raft/server.h"
+
+namespace engine {
+namespace {
+
+using namespace std::chrono_literals;
+using cluster::CallResult;
+
+class NodeTest : public testing::Test {
+ protected:
+  struct Node {
+    io::sim::Machine* machine = nullptr;
+    Config config;
+    std::optional<NodeView> view;
+    io::Event* stop = nullptr;
+    std::optional<int> exit_code;
+    std::string reason;
+  };
+
+  explicit NodeTest(size_t count = 3) : nodes(count) {
+    for (size_t i = 0; i < count; ++i) {
+      io::sim::MachineSettings settings;
+      settings.name = "n" + std::to_string(i + 1);
+      nodes[i].machine = &world.add_machine(settings);
+      Config& config = nodes[i].config;
+      config.insecure = true;
+      config.http.addr = settings.name + ":7942";
+      config.cluster.addr = settings.name + ":7943";
+      config.cluster.node_id = settings.name;
+      config.tuning.raft_segment_bytes = 256 << 10;
+      for (size_t j = 0; count > 1 && j < count; ++j) {
+        const std::string peer = "n" + std::to_string(j + 1);
+        config.cluster.peers.push_back({peer, peer + ":7943"});
+      }
+      EXPECT_TRUE(validate(config).ok());
+    }
+    io::sim::MachineSettings settings;
+    settings.name = "client";
+    client_machine = &world.add_machine(settings);
+  }
+
+  void start(size_t i) {
+    nodes[i].exit_code.reset();
+    nodes[i].machine->start([this, i](io::Env& env) {
+      Node& node = nodes[i];
+      io::Event stop;
+      node.stop = &stop;
+      Hooks hooks;
+      hooks.started = [&node](const NodeView& view) { node.view.emplace(view); };
+      hooks.stopping = [&node] { node.view.reset(); };
+      const int code = run_node(env, node.config, hooks, stop, &node.reason);
+      node.stop = nullptr;
+      node.exit_code = code;
+      return code;
+    });
+  }
+  void start_all() {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      start(i);
+    }
+  }
+  std::optional<size_t> leader() const {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].view.has_value() && nodes[i].machine->process() != nullptr && nodes[i].view->raft.is_leader()) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+  size_t await_leader() {
+    EXPECT_TRUE(world.run_while([&] { return !leader().has_value(); }, world.now() + 30s));
+    return leader().value_or(0);
+  }
+  // Runs `body` as a client process to its end.
+  void as_client(std::function<void(io::Env&)> body) {
+    bool ended = false;
+    client_machine->start([&, body = std::move(body)](io::Env& env) {
+      body(env);
+      ended = true;
+      return 0;
+    });
+    EXPECT_TRUE(world.run_while([&] { return !ended; }, world.now() + 120s));
+    world.run_for(1ms);
+  }
+  // One request, answered or status 0.
+  api::HttpResponse ask(size_t node, std::string method, std::string target, std::string body = {}) {
+    api::HttpResponse answer;
+    answer.status = 0;
+    as_client([&](io::Env& env) {
+      api::HttpClient client(env.net, nodes[node].config.http.addr);
+      const auto response = client.request({method, target, {{"Content-Type", "application/json"}}, body}, env.after(60s));
+      if (response.ok()) {
+        answer = *response;
+      }
+    });
+    return answer;
+  }
+  CallResult rpc(size_t node, std::string payload) {
+    CallResult result;
+    as_client([&](io::Env& env) {
+      cluster::NodeClientPool pool(env, {});
+      io::with_scope([&](io::Scope& scope) {
+        pool.run(scope);
+        result = pool.call(nodes[node].config.cluster.addr, payload, env.after(30s));
+        scope.cancel();
+      });
+    });
+    return result;
+  }
+
+  io::sim::World world{7};
+  std::vector<Node> nodes;
+  io::sim::Machine* client_machine = nullptr;
+};
+
+struct OneNodeTest : NodeTest {
+  OneNodeTest() : NodeTest(1) {}
+};
+
+TEST_F(NodeTest, AWriteThroughAFollowerIsReadThereAtOnce) {
+  start_all();
+  const size_t leader = await_leader();
+  world.run_for(1s);
+  const size_t follower = (leader + 1) % 3;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    EXPECT_EQ(ask(follower, "POST", "/v1/topics", R"({"name":")" + name + "\"}").status, 201);
+    EXPECT_EQ(ask(follower, "GET", "/v1/topics/" + name).status, 200);
+  }
+}
+
+TEST_F(NodeTest, AForwardedWriteWhoseAnswerIsLostIsUnknownAndNotSentTwice) {
+  start_all();
+  const size_t leader = await_leader();
+  world.run_for(1s);
+  const size_t follower = (leader + 1) % 3;
+  EXPECT_EQ(ask(follower, "POST", "/v1/topics", R"({"name":"first"})").status, 201);
+  // The request gets through and nothing comes back: the leader commits with the third node.
+  world.network().cut(*nodes[leader].machine, *nodes[follower].machine);
+  const api::HttpResponse answer = ask(follower, "POST", "/v1/topics", R"({"name":"unheard"})");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_NE(answer.body.find("the change may still be applied, read it back before retrying"), std::string::npos) << answer.body;
+  world.network().heal_all();
+  world.run_for(5s);
+  EXPECT_EQ(ask(follower, "GET", "/v1/topics/unheard").status, 200);
+}
+
+TEST_F(NodeTest, WithoutAQuorumHitsAreServedMissesAndWritesAre503) {
+  start_all();
+  await_leader();
+  world.run_for(1s);
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"kept"})").status, 201);
+  world.run_for(1s);
+  nodes[1].machine->power_loss();
+  nodes[2].machine->power_loss();
+  world.run_for(8s);
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/kept").status, 200);
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/other").status, 503);
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"other"})").status, 503);
+  EXPECT_EQ(ask(0, "GET", "/healthz").status, 200);
+  const api::HttpResponse ready = ask(0, "GET", "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_TRUE(ready.body.starts_with("{\"error\":\"metastore: node is not ready: ")) << ready.body;
+  start(1);
+  world.run_for(5s);
+  EXPECT_EQ(ask(0, "GET", "/readyz").status, 200);
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/other").status, 404);
+}
+
+TEST_F(NodeTest, ANodeThatNeverHeardALeaderSaysSo) {
+  start(0);
+  world.run_for(5s);
+  EXPECT_EQ(ask(0, "GET", "/readyz").body, "{\"error\":\"metastore: node is not ready: no raft leader known\"}\n");
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 503);
+}
+
+TEST_F(NodeTest, OnlyTheLeaderVouchesForATopicAndForItsAppliedIndex) {
+  start_all();
+  const size_t leader = await_leader();
+  world.run_for(1s);
+  const size_t follower = (leader + 1) % 3;
+  EXPECT_EQ(ask(leader, "POST", "/v1/topics", R"({"name":"a"})").status, 201);
+  EXPECT_EQ(rpc(leader, cluster::encode(cluster::GetTopicRequest{"a"})).reply.status, 200);
+  const CallResult missing = rpc(leader, cluster::encode(cluster::GetTopicRequest{"b"}));
+  EXPECT_EQ(missing.reply.status, 404);
+  EXPECT_EQ(missing.reply.body, "{\"error\":\"topic not found\"}\n");
+  const CallResult elsewhere = rpc(follower, cluster::encode(cluster::GetTopicRequest{"a"}));
+  EXPECT_EQ(elsewhere.reply.status, 421);
+  const std::string id = nodes[leader].config.cluster.node_id;
+  EXPECT_EQ(elsewhere.reply.body, "{\"error\":\"not the metastore leader\",\"leader_id\":\"" + id + "\",\"leader_addr\":\"" + id +
+                                      ":7943\"}\n");
+  EXPECT_EQ(rpc(leader, cluster::encode_applied_index_request()).reply.status, 200);
+  const CallResult index = rpc(follower, cluster::encode_applied_index_request());
+  EXPECT_EQ(index.reply.status, 503);
+  EXPECT_EQ(index.reply.body, "{\"error\":\"node is not the leader\"}\n");
+}
+
+TEST_F(NodeTest, RequestsOfTheNodeProtocolAreJudgedAsWritten) {
+  start_all();
+  const size_t leader = await_leader();
+  world.run_for(1s);
+  const CallResult unknown = rpc(leader, "\x63");
+  EXPECT_EQ(unknown.reply.status, 400);
+  EXPECT_EQ(unknown.reply.body, "{\"error\":\"unsupported rpc operation 99\"}\n");
+  const CallResult trailing = rpc(leader, cluster::encode(cluster::GetTopicRequest{"a"}) + "x");
+  EXPECT_EQ(trailing.reply.status, 400);
+  EXPECT_EQ(trailing.reply.body, "{\"error\":\"invalid get topic request: trailing node rpc payload data\"}\n");
+  const CallResult created = rpc(leader, cluster::encode(cluster::CreateTopicRequest{"a", R"({"name":"a"})", std::nullopt}));
+  EXPECT_EQ(created.reply.status, 201);
+  EXPECT_EQ(rpc(leader, cluster::encode(cluster::CreateTopicRequest{"a", R"({"name":"a"})", std::nullopt})).reply.status, 409);
+  EXPECT_EQ(rpc(leader, cluster::encode(cluster::AlterTopicRequest{"a", R"({"partitions":5})", std::nullopt})).reply.status, 200);
+  EXPECT_EQ(rpc(leader, cluster::encode(cluster::DeleteTopicRequest{"a", "0123456789abcdef", std::nullopt})).reply.status, 409);
+  EXPECT_EQ(rpc(leader, cluster::encode(cluster::DeleteTopicRequest{"a", std::nullopt, std::nullopt})).reply.status, 204);
+}
+
+TEST_F(OneNodeTest, ASingleNodeLeadsItselfAndKeepsItsTopicsOverStopAndPowerLoss) {
+  start(0);
+  await_leader();
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 201);
+  nodes[0].stop->set();
+  world.run_while([&] { return !nodes[0].exit_code.has_value(); }, world.now() + 30s);
+  EXPECT_EQ(nodes[0].exit_code, 0);
+  world.run_for(1s);
+  start(0);
+  await_leader();
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/a").status, 200);
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"b"})").status, 201);
+  nodes[0].machine->power_loss();
+  nodes[0].view.reset();
+  world.run_for(1s);
+  start(0);
+  await_leader();
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/a").status, 200);
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/b").status, 200);
+}
+
+TEST_F(OneNodeTest, ADataDirectoryOfAnUnknownLayoutIsRefused) {
+  nodes[0].machine->start([](io::Env& env) {
+    auto file = env.disk.open("FORMAT", io::OpenMode::create_new);
+    EXPECT_TRUE(file.ok());
+    EXPECT_TRUE((*file)->write_and_sync(0, "narad data directory, layout 9\n").ok());
+    return 0;
+  });
+  world.run_for(1s);
+  start(0);
+  world.run_for(1s);
+  EXPECT_EQ(nodes[0].exit_code, 1);
+  EXPECT_EQ(nodes[0].reason, "the file FORMAT names a layout that this release does not know; refusing to start");
+}
+
+TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
+  start(0);
+  await_leader();
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 201);
+  nodes[0].stop->set();
+  world.run_while([&] { return !nodes[0].exit_code.has_value(); }, world.now() + 30s);
+  world.run_for(1s);
+  nodes[0].machine->start([](io::Env& env) {
+    EXPECT_TRUE(env.disk.rename("raft", "aside").ok());
+    return 0;
+  });
+  world.run_for(1s);
+  start(0);
+  world.run_for(2s);
+  EXPECT_EQ(nodes[0].exit_code, 1);
+  EXPECT_NE(nodes[0].reason.find("there is no raft state beside it"), std::string::npos) << nodes[0].reason;
+}
+
+}  // namespace
+}  // namespace engine
