@@ -22,8 +22,8 @@ MachineClock::MachineClock(const World& world, const MachineSettings& settings)
 
 Duration MachineClock::elapsed_local(Duration elapsed) const {
   return drift_ppm_ == 0 ? elapsed
-                         : Duration(static_cast<int64_t>(static_cast<__int128>(elapsed.count()) * (kMillion + drift_ppm_) /
-                                                         kMillion));
+                         : Duration(static_cast<int64_t>(static_cast<__int128>(elapsed.count()) *
+                                                         (kMillion + drift_ppm_) / kMillion));
 }
 
 Instant MachineClock::now() { return base_local_ + elapsed_local(world_.now() - base_virtual_); }

@@ -16,8 +16,8 @@ class MachineClock final : public Clock {
   Instant now() override;
   WallTime wall() override;
 
-  // From now on both clocks run `ppm` fast (slow when negative); |ppm| <= 100,000. Deadlines already armed keep the moment
-  // that the old drift gave them.
+  // From now on both clocks run `ppm` fast (slow when negative); |ppm| <= 100,000. Deadlines already armed keep the
+  // moment that the old drift gave them.
   void set_drift_ppm(int64_t ppm);
   int64_t drift_ppm() const { return drift_ppm_; }
   // Moves the calendar clock by `by`, either way.

@@ -31,7 +31,9 @@ Connection::Connection(Network& network, uint64_t id, Incarnation& client, uint1
 
 World& Connection::world() const { return network_.world_; }
 
-bool Connection::reachable(int from) const { return !network_.unreachable(*ends_[from].machine, *ends_[1 - from].machine); }
+bool Connection::reachable(int from) const {
+  return !network_.unreachable(*ends_[from].machine, *ends_[1 - from].machine);
+}
 
 bool Connection::joins(const Machine& a, const Machine& b) const {
   return (ends_[0].machine == &a && ends_[1].machine == &b) || (ends_[0].machine == &b && ends_[1].machine == &a);
@@ -42,9 +44,10 @@ std::string Connection::peer_address(int end) const {
   return host + ":" + std::to_string(end == kClient ? server_port_ : client_port_);
 }
 
-// ---- The way between -------------------------------------------------------------------------------------------------------
+// ---- The way between ------------------------------------------------------------------------------------------------
 
-// A loss delays the segment and, because nothing overtakes on one connection, all that follows it; or it breaks the connection.
+// A loss delays the segment and, because nothing overtakes on one connection, all that follows it; or it breaks the
+// connection.
 void Connection::transmit(int from, Segment kind, std::string bytes) {
   End& sender = ends_[from];
   Duration delay = network_.draw_delay(*sender.machine, *ends_[1 - from].machine, bytes.size(), draws_);
@@ -85,7 +88,8 @@ void Connection::arrive(int from, Segment kind, std::string bytes) {
     }
     return;
   }
-  world().record(TraceKind::net_deliver, receiver.owner, sender.label, id_ << 8 | static_cast<uint64_t>(kind), bytes.size());
+  world().record(TraceKind::net_deliver, receiver.owner, sender.label, id_ << 8 | static_cast<uint64_t>(kind),
+                 bytes.size());
   switch (kind) {
     case Segment::attempt: attempt_arrived(); return;
     case Segment::answer:
@@ -178,7 +182,7 @@ void Connection::resume_held() {
   }
 }
 
-// ---- Its owners ------------------------------------------------------------------------------------------------------------
+// ---- Its owners -----------------------------------------------------------------------------------------------------
 
 Status Connection::establish(Instant deadline) {
   // A caller that gives up, whichever way, leaves nothing open here; an answer that comes later is reset.
@@ -397,7 +401,7 @@ void Connection::forget_if_closed() {
   }
 }
 
-// ---- Handles ---------------------------------------------------------------------------------------------------------------
+// ---- Handles --------------------------------------------------------------------------------------------------------
 
 Status SimStream::shutdown_write() { return connection_->shutdown_write(end_); }
 
@@ -429,7 +433,8 @@ Result<std::unique_ptr<Stream>> SimListener::accept(Instant deadline) {
   state_->backlog.pop_front();
   World& world = state_->process->machine().world();
   world.charge(world.settings().cost.stream_call);
-  return std::unique_ptr<Stream>(std::make_unique<SimStream>(std::move(connection), Connection::kServer, *state_->process));
+  return std::unique_ptr<Stream>(
+      std::make_unique<SimStream>(std::move(connection), Connection::kServer, *state_->process));
 }
 
 }  // namespace io::sim

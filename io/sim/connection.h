@@ -1,5 +1,5 @@
-// One TCP-like connection of the simulated network: two ends, a pipe each way, and the segments between them. network.h says
-// what its faults look like; the handles that processes hold (streams, listeners) are here too.
+// One TCP-like connection of the simulated network: two ends, a pipe each way, and the segments between them. network.h
+// says what its faults look like; the handles that processes hold (streams, listeners) are here too.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   uint64_t id() const { return id_; }
 
-  // ---- What the owner of an end does; `end` is kClient or kServer ------------------------------------------------------------
+  // ---- What the owner of an end does; `end` is kClient or kServer ---------------------------------------------------
   // Until established; retries until the deadline.
   Status establish(Instant deadline);
   Result<std::string> read(int end, size_t max, Instant deadline);
@@ -37,8 +37,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(int end);
   std::string peer_address(int end) const;
 
-  // ---- What happens to it ----------------------------------------------------------------------------------------------------
-  bool owned_by(const Incarnation& process, int end) const { return ends_[end].owner == &process && !ends_[end].closed; }
+  // ---- What happens to it -------------------------------------------------------------------------------------------
+  bool owned_by(const Incarnation& process, int end) const {
+    return ends_[end].owner == &process && !ends_[end].closed;
+  }
   bool joins(const Machine& a, const Machine& b) const;
   const Machine& machine(int end) const { return *ends_[end].machine; }
   // Its process has ended; silently: with its machine.
@@ -54,7 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct End {
     Machine* machine = nullptr;
     Incarnation* owner = nullptr;
-    bool closed = false;        // by its owner or with it
+    bool closed = false;  // by its owner or with it
     bool was_reset = false;
     bool sent_end = false;      // no more writes
     bool heard_end = false;     // the far side sends no more
@@ -68,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::deque<std::pair<Segment, std::string>> held;
     size_t held_room = 0;  // acknowledgements from the far side that a cut holds
     bool resumption_scheduled = false;
-    std::string label;     // "n1>n2:7000"
+    std::string label;  // "n1>n2:7000"
   };
 
   static bool is_handshake(Segment kind) { return kind <= Segment::refusal; }
@@ -109,7 +111,9 @@ class SimStream final : public Stream {
   ~SimStream() override { close(); }
 
   Result<std::string> read(size_t max, Instant deadline) override { return connection_->read(end_, max, deadline); }
-  Status write(std::string data, Instant deadline) override { return connection_->write(end_, std::move(data), deadline); }
+  Status write(std::string data, Instant deadline) override {
+    return connection_->write(end_, std::move(data), deadline);
+  }
   Status shutdown_write() override;
   void close() override;
   std::string peer_address() const override { return connection_->peer_address(end_); }

@@ -1,5 +1,5 @@
-// What happens when: callables ordered by (time, sequence of their scheduling). Small captures live in reused slots, so that
-// scheduling an event allocates nothing once the world is warm.
+// What happens when: callables ordered by (time, sequence of their scheduling). Small captures live in reused slots, so
+// that scheduling an event allocates nothing once the world is warm.
 #pragma once
 
 #include <algorithm>

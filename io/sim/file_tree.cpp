@@ -94,7 +94,7 @@ FileTree::FileTree() : root_(std::make_shared<Node>()) {
 
 FileTree::~FileTree() = default;
 
-// ---- Looking ---------------------------------------------------------------------------------------------------------------
+// ---- Looking --------------------------------------------------------------------------------------------------------
 
 NodePtr FileTree::find(std::string_view path) const {
   NodePtr node = root_;
@@ -154,7 +154,7 @@ std::vector<std::string> FileTree::files() const {
   return paths;
 }
 
-// ---- What processes do -----------------------------------------------------------------------------------------------------
+// ---- What processes do ----------------------------------------------------------------------------------------------
 
 void FileTree::set_entry(Node& directory, const std::string& name, const NodePtr& node) {
   auto old = directory.entries.find(name);
@@ -309,7 +309,7 @@ void FileTree::truncate(Node& file, uint64_t size) {
   }
 }
 
-// ---- Durability ------------------------------------------------------------------------------------------------------------
+// ---- Durability -----------------------------------------------------------------------------------------------------
 
 void FileTree::sync(Node& file, uint64_t mark) {
   while (!file.unsynced.empty() && file.unsynced.front().sequence < mark) {
@@ -319,7 +319,8 @@ void FileTree::sync(Node& file, uint64_t mark) {
         file.durable->resize(undo.offset);
       } else {
         // The pages go out as they stand, later changes included.
-        overwrite(*file.durable, undo.offset, std::string_view(file.content).substr(std::min(undo.offset, file.content.size()), undo.length));
+        overwrite(*file.durable, undo.offset,
+                  std::string_view(file.content).substr(std::min(undo.offset, file.content.size()), undo.length));
       }
     }
     file.unsynced.pop_front();
@@ -440,7 +441,7 @@ void FileTree::recount() {
   });
 }
 
-// ---- Plans and checks ------------------------------------------------------------------------------------------------------
+// ---- Plans and checks -----------------------------------------------------------------------------------------------
 
 FileTree::Image FileTree::copy(std::string_view path) const {
   Image image;
@@ -519,9 +520,8 @@ void FileTree::erase(std::string_view path) {
 
 void FileTree::drop_pending(const Node& directory, std::string_view name) {
   std::erase_if(pending_, [&](const Change& change) {
-    return std::any_of(change.begin(), change.end(), [&](const Edit& edit) {
-      return edit.directory.get() == &directory && edit.name == name;
-    });
+    return std::any_of(change.begin(), change.end(),
+                       [&](const Edit& edit) { return edit.directory.get() == &directory && edit.name == name; });
   });
 }
 

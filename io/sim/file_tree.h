@@ -1,8 +1,9 @@
-// Files and directories of a simulated disk, in memory: what a process sees (the page cache) and what would be left after a
-// power loss. No time, no faults, no draws but those of power_loss: those are volume.h's.
+// Files and directories of a simulated disk, in memory: what a process sees (the page cache) and what would be left
+// after a power loss. No time, no faults, no draws but those of power_loss: those are volume.h's.
 //
-// Each file keeps its present bytes and an undo record of every write and truncation that no sync has made durable; each
-// directory keeps its present and its durable entries; changes of entries that are not durable yet stand in one list, in order.
+// Each file keeps its present bytes and an undo record of every write and truncation that no sync has made durable;
+// each directory keeps its present and its durable entries; changes of entries that are not durable yet stand in one
+// list, in order.
 //
 // Paths: names joined by '/', relative to the root, which is ""; repeated and outer '/' are ignored; no "." or "..".
 #pragma once
@@ -30,9 +31,9 @@ struct Node {
   // How to take back one write or truncation.
   struct Undo {
     uint64_t sequence;
-    uint64_t offset;        // of what changed; for a truncation the new size
-    uint64_t length;        // bytes written; 0 for a truncation
-    uint64_t old_size;      // of the file before
+    uint64_t offset;    // of what changed; for a truncation the new size
+    uint64_t length;    // bytes written; 0 for a truncation
+    uint64_t old_size;  // of the file before
     bool is_truncation;
     std::string old_bytes;  // what stood there: at `offset`, as far as the file reached
   };
@@ -61,7 +62,7 @@ class FileTree {
   FileTree();
   ~FileTree();
 
-  // ---- Looking -------------------------------------------------------------------------------------------------------------
+  // ---- Looking ------------------------------------------------------------------------------------------------------
   NodePtr find(std::string_view path) const;  // file or directory; null when absent
   NodePtr find_file(std::string_view path) const;
   bool exists(std::string_view path) const { return find(path) != nullptr; }
@@ -72,7 +73,7 @@ class FileTree {
   std::vector<std::string> files() const;
   uint64_t used_bytes() const { return used_; }
 
-  // ---- What processes do (not durable) ---------------------------------------------------------------------------------------
+  // ---- What processes do (not durable) ------------------------------------------------------------------------------
   Result<NodePtr> create_file(std::string_view path);  // exists, not_found (no such directory)
   Status make_directory(std::string_view path);        // exists; the parent must be there
   Status rename(std::string_view from, std::string_view to);
@@ -81,7 +82,7 @@ class FileTree {
   void write(Node& file, uint64_t offset, std::string_view data);
   void truncate(Node& file, uint64_t size);
 
-  // ---- Durability ------------------------------------------------------------------------------------------------------------
+  // ---- Durability ---------------------------------------------------------------------------------------------------
   // Makes the changes numbered below `mark` durable (Node::next_sequence when the sync was issued).
   void sync(Node& file, uint64_t mark);
   // A sync that failed: those changes are in the page cache and never reach the disk.
@@ -90,7 +91,7 @@ class FileTree {
   // `scattered(path)` chooses the rule of volume.h for each file; draws are taken from `draws`, by path.
   void power_loss(RandomStream& draws, const std::function<bool(const std::string&)>& scattered, uint32_t bit_flip_ppm);
 
-  // ---- Plans and checks: durable at once -------------------------------------------------------------------------------------
+  // ---- Plans and checks: durable at once ----------------------------------------------------------------------------
   struct Image {
     std::vector<std::string> directories;      // relative paths, parents first
     std::map<std::string, std::string> files;  // relative path -> bytes
@@ -109,7 +110,8 @@ class FileTree {
   };
   using Change = std::vector<Edit>;
 
-  // The directory that holds (or would hold) the last name of `path`, and that name; null when there is no such directory.
+  // The directory that holds (or would hold) the last name of `path`, and that name; null when there is no such
+  // directory.
   NodePtr parent_of(std::string_view path, std::string_view& name) const;
   NodePtr make_directories(std::string_view path);
   void apply(const Change& change);  // to the present tree, and remembers it as not durable

@@ -1,5 +1,6 @@
-// The store lane and the pool of a simulated process. A call executes at one instant, when its turn comes, and is answered when
-// its modelled cost has passed: other fibers may see its effects first. Until then it holds its place in the lane.
+// The store lane and the pool of a simulated process. A call executes at one instant, when its turn comes, and is
+// answered when its modelled cost has passed: other fibers may see its effects first. Until then it holds its place in
+// the lane.
 #pragma once
 
 #include <deque>

@@ -37,7 +37,7 @@ ProcessParts::ProcessParts(Incarnation& process)
            process.machine().world().settings().cost.pool_call_high),
       env{process.machine().clock(), random, disk, net, store_lane, pool, kv, log} {}
 
-// ---- Incarnation -----------------------------------------------------------------------------------------------------------
+// ---- Incarnation ----------------------------------------------------------------------------------------------------
 
 Incarnation::Incarnation(Machine& machine, uint64_t number)
     : machine_(machine),
@@ -106,7 +106,7 @@ void Incarnation::run_slice() {
   }
 }
 
-// ---- Machine ---------------------------------------------------------------------------------------------------------------
+// ---- Machine --------------------------------------------------------------------------------------------------------
 
 Machine::Machine(World& world, uint32_t id, MachineSettings settings)
     : world_(world),

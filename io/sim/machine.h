@@ -1,15 +1,15 @@
-// A machine of the world: a host name, a volume, a clock, and at most one process at a time. Each life of the process is an
-// Incarnation with an Env of its own.
+// A machine of the world: a host name, a volume, a clock, and at most one process at a time. Each life of the process
+// is an Incarnation with an Env of its own.
 //
 // How a life ends:
 //  - exited: its main returned. The kernel closes its connections.
 //  - killed: everything it wrote is still there (page cache), file operations in flight land or do not by draw, its
 //    connections are closed or reset as the kernel of a killed process does.
-//  - power lost: unsynced bytes and names are lost as volume.h says, its connections stay half open at the far side, and the
-//    machine answers nothing until a process is started on it again.
-// Whatever the end, the incarnation is deaf from that instant: its IO, spawns, logs, probes, draws and wakes do nothing. Its
-// fibers are unwound as soon as no slice or lane call is in progress; an end that strikes inside a call of the same process
-// (a fault of its disk) thus lets that call fail out first, with the disk as it was at the fault.
+//  - power lost: unsynced bytes and names are lost as volume.h says, its connections stay half open at the far side,
+//    and the machine answers nothing until a process is started on it again.
+// Whatever the end, the incarnation is deaf from that instant: its IO, spawns, logs, probes, draws and wakes do
+// nothing. Its fibers are unwound as soon as no slice or lane call is in progress; an end that strikes inside a call of
+// the same process (a fault of its disk) thus lets that call fail out first, with the disk as it was at the fault.
 #pragma once
 
 #include <deque>
@@ -44,7 +44,7 @@ class Incarnation {
 
   Machine& machine() { return machine_; }
   const Machine& machine() const { return machine_; }
-  uint64_t number() const { return number_; }  // 1, 2, ... on its machine
+  uint64_t number() const { return number_; }                 // 1, 2, ... on its machine
   const std::string& label() const { return group_.name(); }  // "n1#2"
   Ending ending() const { return ending_; }
   bool live() const { return ending_ == Ending::running; }
@@ -58,7 +58,7 @@ class Incarnation {
   // A further fiber of this process, beside its main ("control").
   Task spawn(std::string name, std::function<void()> body);
 
-  // ---- For the parts of io/sim ---------------------------------------------------------------------------------------------
+  // ---- For the parts of io/sim --------------------------------------------------------------------------------------
   FiberGroup& group() { return group_; }
   ProcessParts& parts() { return *parts_; }
   // Machine and incarnation in one number, for the trace and as an entity of draws.
@@ -101,13 +101,14 @@ class Machine {
   Volume& volume() { return *volume_; }
   MachineClock& clock() { return clock_; }
 
-  // Starts a process whose first fiber ("main") runs `main`; its return is the exit code. Powers the machine on when it was
-  // off. The Env is valid until the process has ended. No process may be live.
+  // Starts a process whose first fiber ("main") runs `main`; its return is the exit code. Powers the machine on when it
+  // was off. The Env is valid until the process has ended. No process may be live.
   Incarnation& start(std::function<int(Env&)> main);
   // The live process; nullptr when there is none.
   Incarnation* process() const { return process_; }
   uint64_t incarnations() const { return incarnations_; }
-  // Called when a process has ended, whichever way, as soon as it is unwound. For supervisors: start() may be called in it.
+  // Called when a process has ended, whichever way, as soon as it is unwound. For supervisors: start() may be called in
+  // it.
   void set_on_end(std::function<void(Incarnation&)> hook) { on_end_ = std::move(hook); }
 
   // Ends the process; nothing when none is live. May be called from anywhere.
@@ -116,13 +117,14 @@ class Machine {
   void power_loss();
   bool powered() const { return powered_; }
 
-  // The process does not run for `duration` from now (SIGSTOP, a paused virtual machine); the world goes on, and its clocks.
+  // The process does not run for `duration` from now (SIGSTOP, a paused virtual machine); the world goes on, and its
+  // clocks.
   void freeze(Duration duration);
   bool frozen() const;
   // Its costs, in percent of the world's; > 0.
   void set_slow_percent(uint32_t percent);
 
-  // ---- For the parts of io/sim ---------------------------------------------------------------------------------------------
+  // ---- For the parts of io/sim --------------------------------------------------------------------------------------
   Duration scaled(Duration cost) const { return slow_percent_ == 100 ? cost : cost * slow_percent_ / 100; }
   Instant frozen_until() const { return frozen_until_; }
 

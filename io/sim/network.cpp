@@ -49,7 +49,7 @@ Network::~Network() = default;
 
 void Network::reset_latency() { latency_ = world_.settings().net.latency; }
 
-// ---- Faults ----------------------------------------------------------------------------------------------------------------
+// ---- Faults ---------------------------------------------------------------------------------------------------------
 
 void Network::cut(const Machine& from, const Machine& to) {
   const std::pair path{from.id(), to.id()};
@@ -136,7 +136,7 @@ void Network::resume_held() {
 
 void Network::machine_powered_on(Machine&) { resume_held(); }
 
-// ---- What processes do -----------------------------------------------------------------------------------------------------
+// ---- What processes do ----------------------------------------------------------------------------------------------
 
 uint16_t Network::free_port(const Machine& machine, uint16_t first) {
   uint16_t& last = last_port_[uint32_t{machine.id()} << 1 | (first == kFirstListenPort ? 1 : 0)];
@@ -193,8 +193,8 @@ Result<std::unique_ptr<Stream>> Network::connect(Incarnation& process, std::stri
   }
   world_.charge(world_.settings().cost.stream_call);
   const uint64_t id = next_connection_++;
-  auto connection = std::make_shared<Connection>(*this, id, process, free_port(process.machine(), kFirstClientPort), *server,
-                                                 wanted->port, via_loopback);
+  auto connection = std::make_shared<Connection>(*this, id, process, free_port(process.machine(), kFirstClientPort),
+                                                 *server, wanted->port, via_loopback);
   connections_.emplace(id, connection);
   Status established = connection->establish(deadline);
   if (!established.ok()) {

@@ -1,18 +1,19 @@
 // The network between machines: TCP-like byte streams with latency, loss, cuts and bounded buffers.
 //
-// Addresses are "host:port" with the machine's name as host; "127.0.0.1", "localhost" and "[::1]" are the own machine, and
-// "0.0.0.0" and "" listen to all. What listens on the loopback is reached from its own machine only.
+// Addresses are "host:port" with the machine's name as host; "127.0.0.1", "localhost" and "[::1]" are the own machine,
+// and "0.0.0.0" and "" listen to all. What listens on the loopback is reached from its own machine only.
 //
 // What each fault looks like to a process, as over TCP:
-//  - a lost segment is sent again: it and all behind it on its connection come later (NetSettings::retransmission). A share of
-//    losses (break_ppm) breaks the connection instead: both ends see a reset, and whether the bytes in flight arrived before it
-//    is drawn, so a sender that tries again on a new connection may deliver twice;
-//  - a cut, one way or both, holds what is in flight and what is sent later; neither end notices. After the heal it flows again
-//    after NetSettings::resumption. A new attempt across a cut gets no answer and is repeated after 1 s, 2 s, 4 s ...;
-//  - a killed or exited process: what it had sent arrives, then the end of the stream (or a reset, when it had unread bytes, or
-//    by draw); later writes to it are reset. Nobody listens: the attempt is refused;
-//  - a machine without power: silence. Peers stay half open until their own deadline, or until they send something after the
-//    machine is back, which answers with a reset.
+//  - a lost segment is sent again: it and all behind it on its connection come later (NetSettings::retransmission). A
+//    share of losses (break_ppm) breaks the connection instead: both ends see a reset, and whether the bytes in flight
+//    arrived before it is drawn, so a sender that tries again on a new connection may deliver twice;
+//  - a cut, one way or both, holds what is in flight and what is sent later; neither end notices. After the heal it
+//    flows again after NetSettings::resumption. A new attempt across a cut gets no answer and is repeated after 1 s, 2
+//    s, 4 s ...;
+//  - a killed or exited process: what it had sent arrives, then the end of the stream (or a reset, when it had unread
+//    bytes, or by draw); later writes to it are reset. Nobody listens: the attempt is refused;
+//  - a machine without power: silence. Peers stay half open until their own deadline, or until they send something
+//    after the machine is back, which answers with a reset.
 // Connections are independent: bytes of one may overtake bytes of another.
 #pragma once
 
@@ -43,7 +44,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // ---- Faults --------------------------------------------------------------------------------------------------------------
+  // ---- Faults -------------------------------------------------------------------------------------------------------
   // One way: nothing goes from `from` to `to`.
   void cut(const Machine& from, const Machine& to);
   void heal(const Machine& from, const Machine& to);
@@ -64,7 +65,7 @@ class Network {
   // Connections with at least one open end.
   size_t open_connections() const { return connections_.size(); }
 
-  // ---- For the parts of io/sim ---------------------------------------------------------------------------------------------
+  // ---- For the parts of io/sim --------------------------------------------------------------------------------------
   Result<std::unique_ptr<Listener>> listen(Incarnation& process, std::string_view address);
   Result<std::unique_ptr<Stream>> connect(Incarnation& process, std::string_view address, Instant deadline);
   // The process has ended: `silently` when its machine lost power.

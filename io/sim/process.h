@@ -1,5 +1,5 @@
-// What one process's Env refers to: its doors to clock, disk, network, lanes, RocksDB and log. Dies when the process is buried;
-// events that may fire later hold the Incarnation and ask whether it is live before they touch these.
+// What one process's Env refers to: its doors to clock, disk, network, lanes, RocksDB and log. Dies when the process is
+// buried; events that may fire later hold the Incarnation and ask whether it is live before they touch these.
 #pragma once
 
 #include "io/env.h"

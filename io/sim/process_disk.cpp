@@ -82,9 +82,10 @@ class ProcessFile final : public File {
       return Completion<void>::finished(read_only());
     }
     const uint64_t bytes = data.size();
-    return disk_.begin<void>(DiskOp::write, open_->path, bytes, open_, [this_ = parts(), offset, data = std::move(data)] {
-      return this_.volume.write(this_.process, *this_.open->node, this_.open->path, offset, data);
-    });
+    return disk_.begin<void>(
+        DiskOp::write, open_->path, bytes, open_, [this_ = parts(), offset, data = std::move(data)] {
+          return this_.volume.write(this_.process, *this_.open->node, this_.open->path, offset, data);
+        });
   }
   Completion<void> start_sync() override {
     return disk_.begin<void>(DiskOp::sync, open_->path, 0, open_, [this_ = parts(), mark = open_->node->next_sequence] {
@@ -96,13 +97,14 @@ class ProcessFile final : public File {
       return Completion<void>::finished(read_only());
     }
     const uint64_t bytes = data.size();
-    return disk_.begin<void>(DiskOp::sync, open_->path, bytes, open_, [this_ = parts(), offset, data = std::move(data)] {
-      Status written = this_.volume.write(this_.process, *this_.open->node, this_.open->path, offset, data);
-      if (!written.ok()) {
-        return written;
-      }
-      return this_.volume.sync(this_.process, *this_.open->node, this_.open->path, this_.open->node->next_sequence);
-    });
+    return disk_.begin<void>(
+        DiskOp::sync, open_->path, bytes, open_, [this_ = parts(), offset, data = std::move(data)] {
+          Status written = this_.volume.write(this_.process, *this_.open->node, this_.open->path, offset, data);
+          if (!written.ok()) {
+            return written;
+          }
+          return this_.volume.sync(this_.process, *this_.open->node, this_.open->path, this_.open->node->next_sequence);
+        });
   }
   Completion<void> start_truncate(uint64_t size) override {
     if (!may_write_) {
@@ -116,9 +118,8 @@ class ProcessFile final : public File {
     return start_write(offset, std::string(length, '\0'));
   }
   Completion<uint64_t> start_size() override {
-    return disk_.begin<uint64_t>(DiskOp::list, open_->path, 0, open_, [this_ = parts()] {
-      return Result<uint64_t>(this_.open->node->content.size());
-    });
+    return disk_.begin<uint64_t>(DiskOp::list, open_->path, 0, open_,
+                                 [this_ = parts()] { return Result<uint64_t>(this_.open->node->content.size()); });
   }
 
  private:
@@ -204,7 +205,8 @@ void ProcessDisk::finish(PendingOperation& operation) {
     auto& handles = operation.file->node->in_flight;
     handles.erase(std::find(handles.begin(), handles.end(), operation.file.get()));
   }
-  auto at = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& other) { return other.get() == &operation; });
+  auto at =
+      std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& other) { return other.get() == &operation; });
   NARAD_CHECK(at != in_flight_.end(), "an operation ended twice");
   in_flight_.erase(at);
 }
@@ -219,15 +221,15 @@ void ProcessDisk::land_in_flight() {
   }
 }
 
-// ---- Operations on names ---------------------------------------------------------------------------------------------------
+// ---- Operations on names --------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<File>> ProcessDisk::open(std::string_view path, OpenMode mode, Instant deadline) {
   if (!acceptable(path) || path.empty()) {
     return unacceptable(path);
   }
   const std::string name(path);
-  const Completion<NodePtr> opened =
-      begin<NodePtr>(DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name, mode]() -> Result<NodePtr> {
+  const Completion<NodePtr> opened = begin<NodePtr>(
+      DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name, mode]() -> Result<NodePtr> {
         const NodePtr node = volume.tree().find_file(name);
         if (node != nullptr && std::any_of(node->in_flight.begin(), node->in_flight.end(), [](const OpenFile* open) {
               return open->handle == nullptr || open->handle->refuses_use();
@@ -249,9 +251,9 @@ Status ProcessDisk::make_directory(std::string_view path, Instant deadline) {
     return unacceptable(path);
   }
   const std::string name(path);
-  return begin<void>(DiskOp::make_directory, name, 0, nullptr, [&volume = volume_, &process = process_, name] {
-           return volume.make_directory(process, name);
-         }).await(deadline);
+  return begin<void>(DiskOp::make_directory, name, 0, nullptr,
+                     [&volume = volume_, &process = process_, name] { return volume.make_directory(process, name); })
+      .await(deadline);
 }
 
 Status ProcessDisk::rename(std::string_view from, std::string_view to, Instant deadline) {
@@ -273,9 +275,9 @@ Status ProcessDisk::remove(std::string_view path, Instant deadline) {
     return unacceptable(path);
   }
   const std::string name(path);
-  return begin<void>(DiskOp::remove, name, 0, nullptr, [&volume = volume_, &process = process_, name] {
-           return volume.remove(process, name);
-         }).await(deadline);
+  return begin<void>(DiskOp::remove, name, 0, nullptr,
+                     [&volume = volume_, &process = process_, name] { return volume.remove(process, name); })
+      .await(deadline);
 }
 
 Result<std::vector<std::string>> ProcessDisk::list(std::string_view path, Instant deadline) {
@@ -283,9 +285,10 @@ Result<std::vector<std::string>> ProcessDisk::list(std::string_view path, Instan
     return unacceptable(path);
   }
   const std::string name(path);
-  return begin<std::vector<std::string>>(DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name] {
-           return volume.list(process, name);
-         }).await(deadline);
+  return begin<std::vector<std::string>>(
+             DiskOp::list, name, 0, nullptr,
+             [&volume = volume_, &process = process_, name] { return volume.list(process, name); })
+      .await(deadline);
 }
 
 Result<FileInfo> ProcessDisk::stat(std::string_view path, Instant deadline) {
@@ -293,9 +296,9 @@ Result<FileInfo> ProcessDisk::stat(std::string_view path, Instant deadline) {
     return unacceptable(path);
   }
   const std::string name(path);
-  return begin<FileInfo>(DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name] {
-           return volume.stat(process, name);
-         }).await(deadline);
+  return begin<FileInfo>(DiskOp::list, name, 0, nullptr,
+                         [&volume = volume_, &process = process_, name] { return volume.stat(process, name); })
+      .await(deadline);
 }
 
 Status ProcessDisk::sync_directory(std::string_view path, Instant deadline) {
@@ -303,22 +306,23 @@ Status ProcessDisk::sync_directory(std::string_view path, Instant deadline) {
     return unacceptable(path);
   }
   const std::string name(path);
-  return begin<void>(DiskOp::sync_directory, name, 0, nullptr, [&volume = volume_, &process = process_, name] {
-           return volume.sync_directory(process, name);
-         }).await(deadline);
+  return begin<void>(DiskOp::sync_directory, name, 0, nullptr,
+                     [&volume = volume_, &process = process_, name] { return volume.sync_directory(process, name); })
+      .await(deadline);
 }
 
 Result<uint64_t> ProcessDisk::free_space(Instant deadline) {
-  return begin<uint64_t>(DiskOp::list, "", 0, nullptr, [&volume = volume_] {
-           return Result<uint64_t>(volume.free_bytes());
-         }).await(deadline);
+  return begin<uint64_t>(DiskOp::list, "", 0, nullptr,
+                         [&volume = volume_] { return Result<uint64_t>(volume.free_bytes()); })
+      .await(deadline);
 }
 
 namespace {
 
 class HeldLock final : public DirectoryLock {
  public:
-  HeldLock(Volume& volume, Incarnation& process, std::string path) : volume_(volume), process_(process), path_(std::move(path)) {}
+  HeldLock(Volume& volume, Incarnation& process, std::string path)
+      : volume_(volume), process_(process), path_(std::move(path)) {}
   ~HeldLock() override {
     if (process_.live()) {
       volume_.unlock(path_);
@@ -340,13 +344,14 @@ Result<std::unique_ptr<DirectoryLock>> ProcessDisk::lock(std::string_view path, 
   // The lock belongs to the operation until the caller takes it: a caller that gave up leaves none behind.
   auto held = std::make_shared<std::unique_ptr<DirectoryLock>>();
   const std::string name(path);
-  const Status locked = begin<void>(DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name, held] {
-                          Status status = volume.lock(process, name);
-                          if (status.ok()) {
-                            *held = std::make_unique<HeldLock>(volume, process, name);
-                          }
-                          return status;
-                        }).await(deadline);
+  const Status locked =
+      begin<void>(DiskOp::list, name, 0, nullptr, [&volume = volume_, &process = process_, name, held] {
+        Status status = volume.lock(process, name);
+        if (status.ok()) {
+          *held = std::make_unique<HeldLock>(volume, process, name);
+        }
+        return status;
+      }).await(deadline);
   if (!locked.ok()) {
     return locked.error();
   }

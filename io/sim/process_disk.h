@@ -1,8 +1,8 @@
-// io::Disk of a simulated process: each operation begins when it is called, takes the time that the volume draws, and lands in
-// an event of its own, after which its caller goes on.
+// io::Disk of a simulated process: each operation begins when it is called, takes the time that the volume draws, and
+// lands in an event of its own, after which its caller goes on.
 //
-// An operation whose handle died before it landed lands at its time, later, or never, by draw; until then its file cannot be
-// opened. What a dying process had in flight lands or does not at that instant, by draw.
+// An operation whose handle died before it landed lands at its time, later, or never, by draw; until then its file
+// cannot be opened. What a dying process had in flight lands or does not at that instant, by draw.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,8 @@ class ProcessDisk final : public Disk {
   friend class ProcessFile;
   // Begins an operation: `effect` runs at its landing and returns Result<T>. `file` is null for operations on names.
   template <typename T, typename Effect>
-  Completion<T> begin(DiskOp op, const std::string& path, uint64_t bytes, std::shared_ptr<OpenFile> file, Effect effect);
+  Completion<T> begin(DiskOp op, const std::string& path, uint64_t bytes, std::shared_ptr<OpenFile> file,
+                      Effect effect);
   void schedule(const std::shared_ptr<PendingOperation>& operation, Duration delay);
   void fire(const std::shared_ptr<PendingOperation>& operation);
   void finish(PendingOperation& operation);

@@ -20,7 +20,9 @@ std::string to_text(const LogField& field) {
 
 }  // namespace
 
-bool ProcessLog::enabled(LogLevel level) const { return process_.live() && level >= process_.machine().world().log_level(); }
+bool ProcessLog::enabled(LogLevel level) const {
+  return process_.live() && level >= process_.machine().world().log_level();
+}
 
 void ProcessLog::write(LogLevel level, std::string_view text, const std::vector<LogField>& fields) {
   if (!process_.live()) {

@@ -63,9 +63,10 @@ class Door {
   Volume& volume_;
 };
 
-IOStatus read_at(const Door& door, const Node& node, const std::string& path, uint64_t offset, size_t length, Slice* result,
-                 char* scratch) {
-  const Result<std::string> bytes = door.pass(DiskOp::read, path, length).read(door.process(), node, path, offset, length);
+IOStatus read_at(const Door& door, const Node& node, const std::string& path, uint64_t offset, size_t length,
+                 Slice* result, char* scratch) {
+  const Result<std::string> bytes =
+      door.pass(DiskOp::read, path, length).read(door.process(), node, path, offset, length);
   if (!bytes.ok()) {
     return to_status(bytes.error());
   }
@@ -99,7 +100,8 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
  public:
   RandomAccessFile(const Door& door, NodePtr node, std::string path)
       : door_(door), node_(std::move(node)), path_(std::move(path)) {}
-  IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch, IODebugContext*) const override {
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
+                IODebugContext*) const override {
     return read_at(door_, *node_, path_, offset, n, result, scratch);
   }
 
@@ -167,16 +169,16 @@ class FileSystem final : public rocksdb::FileSystem {
   explicit FileSystem(Incarnation& process) : door_(process), process_(process) {}
   const char* Name() const override { return "SimulatedFileSystem"; }
 
-  IOStatus NewSequentialFile(const std::string& name, const FileOptions&, std::unique_ptr<rocksdb::FSSequentialFile>* result,
-                             IODebugContext*) override {
+  IOStatus NewSequentialFile(const std::string& name, const FileOptions&,
+                             std::unique_ptr<rocksdb::FSSequentialFile>* result, IODebugContext*) override {
     return open<SequentialFile>(name, OpenMode::read, result);
   }
   IOStatus NewRandomAccessFile(const std::string& name, const FileOptions&,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result, IODebugContext*) override {
     return open<RandomAccessFile>(name, OpenMode::read, result);
   }
-  IOStatus NewWritableFile(const std::string& name, const FileOptions&, std::unique_ptr<rocksdb::FSWritableFile>* result,
-                           IODebugContext*) override {
+  IOStatus NewWritableFile(const std::string& name, const FileOptions&,
+                           std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext*) override {
     if (is_options_file(name)) {
       return IOStatus::NotSupported("OPTIONS files are not kept");
     }
@@ -190,8 +192,8 @@ class FileSystem final : public rocksdb::FileSystem {
     }
     return open<WritableFile>(name, OpenMode::create, result);
   }
-  IOStatus ReopenWritableFile(const std::string& name, const FileOptions&, std::unique_ptr<rocksdb::FSWritableFile>* result,
-                              IODebugContext*) override {
+  IOStatus ReopenWritableFile(const std::string& name, const FileOptions&,
+                              std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext*) override {
     return open<WritableFile>(name, OpenMode::create, result);
   }
   IOStatus NewDirectory(const std::string& name, const IOOptions&, std::unique_ptr<rocksdb::FSDirectory>* result,
@@ -210,7 +212,8 @@ class FileSystem final : public rocksdb::FileSystem {
     const Result<FileInfo> info = door_.pass(DiskOp::list, path).stat(process_, path);
     return info.ok() ? IOStatus::OK() : info.is(ErrorKind::not_found) ? IOStatus::NotFound() : to_status(info.error());
   }
-  IOStatus GetChildren(const std::string& name, const IOOptions&, std::vector<std::string>* result, IODebugContext*) override {
+  IOStatus GetChildren(const std::string& name, const IOOptions&, std::vector<std::string>* result,
+                       IODebugContext*) override {
     const std::string path = volume_path(name);
     Result<std::vector<std::string>> names = door_.pass(DiskOp::list, path).list(process_, path);
     if (!names.ok()) {
@@ -252,7 +255,8 @@ class FileSystem final : public rocksdb::FileSystem {
     *count = node != nullptr ? node->links : 0;
     return node != nullptr ? IOStatus::OK() : IOStatus::PathNotFound(name);
   }
-  IOStatus AreFilesSame(const std::string& a, const std::string& b, const IOOptions&, bool* same, IODebugContext*) override {
+  IOStatus AreFilesSame(const std::string& a, const std::string& b, const IOOptions&, bool* same,
+                        IODebugContext*) override {
     FileTree& tree = process_.machine().volume().tree();
     const NodePtr node = tree.find_file(volume_path(a));
     *same = node != nullptr && node == tree.find_file(volume_path(b));
@@ -275,7 +279,8 @@ class FileSystem final : public rocksdb::FileSystem {
     *path = "/test";
     return IOStatus::OK();
   }
-  IOStatus NewLogger(const std::string&, const IOOptions&, std::shared_ptr<rocksdb::Logger>* logger, IODebugContext*) override {
+  IOStatus NewLogger(const std::string&, const IOOptions&, std::shared_ptr<rocksdb::Logger>* logger,
+                     IODebugContext*) override {
     *logger = std::make_shared<SilentLogger>();
     return IOStatus::OK();
   }

@@ -42,7 +42,9 @@ class SystemClock final : public rocksdb::SystemClock {
   const char* Name() const override { return "SimulatedClock"; }
   uint64_t NowNanos() override { return static_cast<uint64_t>(to_ns(process_.machine().clock().now())); }
   uint64_t NowMicros() override { return NowNanos() / 1000; }
-  void SleepForMicroseconds(int micros) override { process_.machine().world().charge(std::chrono::microseconds(micros)); }
+  void SleepForMicroseconds(int micros) override {
+    process_.machine().world().charge(std::chrono::microseconds(micros));
+  }
   rocksdb::Status GetCurrentTime(int64_t* seconds) override {
     *seconds = to_unix_seconds(process_.machine().clock().wall());
     return rocksdb::Status::OK();
@@ -98,8 +100,8 @@ class RocksdbEnv final : public rocksdb::EnvWrapper {
   void StartThread(void (*)(void*), void*) override { NARAD_CHECK(false, "RocksDB asked for a thread of its own"); }
   void WaitForJoin() override {}
   unsigned int GetThreadPoolQueueLen(Priority priority) const override {
-    return static_cast<unsigned int>(std::count_if(jobs_.begin(), jobs_.end(),
-                                                   [priority](const Job& job) { return job.priority == priority; }));
+    return static_cast<unsigned int>(
+        std::count_if(jobs_.begin(), jobs_.end(), [priority](const Job& job) { return job.priority == priority; }));
   }
   void SetBackgroundThreads(int, Priority) override {}
   int GetBackgroundThreads(Priority priority) override { return priority == BOTTOM ? 0 : 1; }

@@ -1,5 +1,5 @@
-// The switchboard of the world that runs on this thread: which defences are switched off, and which probes were reached.
-// The simulator's counterpart of production's constant answers (io/defence.h, io/probe.h).
+// The switchboard of the world that runs on this thread: which defences are switched off, and which probes were
+// reached. The simulator's counterpart of production's constant answers (io/defence.h, io/probe.h).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 namespace io::sim {
 
 struct Switchboard {
-  std::set<Defence> off;                  // defects switched on for this run
-  bool deaf = false;                      // a killed incarnation is being unwound: its probes count for nothing
-  std::map<std::string, uint64_t> probes; // name -> how often reached
+  std::set<Defence> off;                   // defects switched on for this run
+  bool deaf = false;                       // a killed incarnation is being unwound: its probes count for nothing
+  std::map<std::string, uint64_t> probes;  // name -> how often reached
 };
 
-// Installs `board` for this thread until the returned guard dies; nullptr means every defence on and probes not counted.
+// Installs `board` for this thread until the returned guard dies; nullptr means every defence on and probes not
+// counted.
 class SwitchboardGuard {
  public:
   explicit SwitchboardGuard(Switchboard* board);

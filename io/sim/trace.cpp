@@ -25,8 +25,8 @@ const char* to_string(TraceKind kind) {
   return "unknown";
 }
 
-void Trace::print(TraceKind kind, int64_t at_ns, std::string_view who_name, std::string_view what, uint64_t a, uint64_t b,
-                  uint64_t c) const {
+void Trace::print(TraceKind kind, int64_t at_ns, std::string_view who_name, std::string_view what, uint64_t a,
+                  uint64_t b, uint64_t c) const {
   char head[64];
   std::snprintf(head, sizeof head, "%" PRId64 ".%09" PRId64 " ", at_ns / 1'000'000'000, at_ns % 1'000'000'000);
   char tail[80];

@@ -1,5 +1,5 @@
-// The trace of a run: one line of meaning for each thing that happened, folded into a running 64-bit hash. Two runs with the
-// same hash did the same; the text of a line is made only when somebody listens.
+// The trace of a run: one line of meaning for each thing that happened, folded into a running 64-bit hash. Two runs
+// with the same hash did the same; the text of a line is made only when somebody listens.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace io::sim {
 
 enum class TraceKind : uint8_t {
-  slice,       // a fiber ran: its name; which of how many runnable ones was drawn
-  timer,       // deadlines passed
-  lane,        // work ran on the store lane or the pool: operations of RocksDB it made, cost
-  disk,        // a file operation landed: kind and path; offset, length, hash of the bytes or of the result
-  kv,          // RocksDB's file operation: kind and name; offset, length
-  net_open,    // a connection attempt, its answer, an accept
-  net_send,    // bytes were handed over: connection and direction, length, hash
-  net_deliver, // bytes arrived
-  net_end,     // end of stream, reset
-  process,     // started, exited, killed, power lost, frozen
-  fault,       // a fault struck, or was switched on or off
-  log,         // a log line: its text
-  world,       // an event of the plan or the checks ran
+  slice,        // a fiber ran: its name; which of how many runnable ones was drawn
+  timer,        // deadlines passed
+  lane,         // work ran on the store lane or the pool: operations of RocksDB it made, cost
+  disk,         // a file operation landed: kind and path; offset, length, hash of the bytes or of the result
+  kv,           // RocksDB's file operation: kind and name; offset, length
+  net_open,     // a connection attempt, its answer, an accept
+  net_send,     // bytes were handed over: connection and direction, length, hash
+  net_deliver,  // bytes arrived
+  net_end,      // end of stream, reset
+  process,      // started, exited, killed, power lost, frozen
+  fault,        // a fault struck, or was switched on or off
+  log,          // a log line: its text
+  world,        // an event of the plan or the checks ran
 };
 
 const char* to_string(TraceKind kind);
@@ -60,7 +60,8 @@ class Trace {
   bool listened() const { return static_cast<bool>(sink_); }
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
-  // Log lines are shown and not hashed: which of them are made is the reader's choice. `who` is machine and incarnation in one number, `who_name` its readable form.
+  // Log lines are shown and not hashed: which of them are made is the reader's choice. `who` is machine and incarnation
+  // in one number, `who_name` its readable form.
   void record(TraceKind kind, int64_t at_ns, uint64_t who, std::string_view who_name, std::string_view what, uint64_t a,
               uint64_t b, uint64_t c) {
     if (kind != TraceKind::log) {
@@ -72,7 +73,8 @@ class Trace {
   }
 
  private:
-  void fold_record(TraceKind kind, int64_t at_ns, uint64_t who, std::string_view what, uint64_t a, uint64_t b, uint64_t c) {
+  void fold_record(TraceKind kind, int64_t at_ns, uint64_t who, std::string_view what, uint64_t a, uint64_t b,
+                   uint64_t c) {
     ++records_;
     fold(static_cast<uint64_t>(at_ns));
     fold(who << 8 | static_cast<uint64_t>(kind));

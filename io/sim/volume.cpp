@@ -43,8 +43,8 @@ const char* to_string(DiskOp op) {
 // What the faults decided about one operation.
 struct Volume::Verdict {
   std::optional<Error> error;
-  bool lands = true;             // with an error it may have taken effect all the same
-  bool pages_clean = false;      // a failed sync whose pages count as written
+  bool lands = true;                    // with an error it may have taken effect all the same
+  bool pages_clean = false;             // a failed sync whose pages count as written
   uint64_t landing_bytes = UINT64_MAX;  // of a write
   bool misdirected = false;
   bool bit_flipped = false;
@@ -59,7 +59,7 @@ Volume::Volume(Machine& machine, const MachineSettings& settings)
 
 Volume::~Volume() = default;
 
-// ---- Faults ----------------------------------------------------------------------------------------------------------------
+// ---- Faults ---------------------------------------------------------------------------------------------------------
 
 void Volume::script(ScriptedFault fault) {
   NARAD_CHECK(fault.nth > 0, "a scripted fault strikes the first operation or a later one");
@@ -98,10 +98,10 @@ std::optional<FaultAction> Volume::take_scripted(DiskOp op, std::string_view pat
 Duration Volume::latency(DiskOp op, std::string_view path, uint64_t bytes) {
   const DiskSettings& disk = machine_.world().settings().disk;
   const bool syncs = op == DiskOp::sync || op == DiskOp::sync_directory;
-  const LatencyTable& table = syncs                  ? disk.sync
-                              : op == DiskOp::read   ? disk.read
-                              : op == DiskOp::write  ? disk.write
-                                                     : disk.metadata;
+  const LatencyTable& table = syncs                 ? disk.sync
+                              : op == DiskOp::read  ? disk.read
+                              : op == DiskOp::write ? disk.write
+                                                    : disk.metadata;
   Duration duration = table.draw(draws_) + Duration(static_cast<int64_t>(bytes) * disk.byte_ps / 1000);
   bool slow = false;
   for (const FaultRates& rate : rates_) {
@@ -203,7 +203,7 @@ void Volume::conclude(Incarnation& process, const Verdict& verdict, DiskOp op, s
   }
 }
 
-// ---- Operations ------------------------------------------------------------------------------------------------------------
+// ---- Operations -----------------------------------------------------------------------------------------------------
 
 Result<NodePtr> Volume::open(Incarnation& process, std::string_view path, OpenMode mode) {
   NodePtr node = tree_.find(path);
@@ -235,7 +235,8 @@ Result<std::string> Volume::read(Incarnation& process, const Node& file, std::st
     return *verdict.error;
   }
   std::string bytes = offset < file.content.size() ? file.content.substr(offset, length) : std::string();
-  conclude(process, verdict, DiskOp::read, path, offset, bytes.size(), file.opaque ? 0 : content_hash(bytes), file.opaque);
+  conclude(process, verdict, DiskOp::read, path, offset, bytes.size(), file.opaque ? 0 : content_hash(bytes),
+           file.opaque);
   return bytes;
 }
 
@@ -257,8 +258,8 @@ Status Volume::write(Incarnation& process, Node& file, std::string_view path, ui
   if (!landing.empty()) {
     tree_.write(file, landing_offset, landing);
   }
-  conclude(process, verdict, DiskOp::write, path, landing_offset, landing.size(), file.opaque ? 0 : content_hash(landing),
-           file.opaque);
+  conclude(process, verdict, DiskOp::write, path, landing_offset, landing.size(),
+           file.opaque ? 0 : content_hash(landing), file.opaque);
   return verdict.error.has_value() ? Status(*verdict.error) : Status();
 }
 
@@ -284,7 +285,8 @@ Status Volume::sync(Incarnation& process, Node& file, std::string_view path, uin
 }
 
 template <typename Change>
-Status Volume::change_names(Incarnation& process, DiskOp op, std::string_view path, uint64_t growth, const Change& change) {
+Status Volume::change_names(Incarnation& process, DiskOp op, std::string_view path, uint64_t growth,
+                            const Change& change) {
   const Verdict verdict = judge(process, op, path, 0, growth);
   const Status changed = verdict.lands ? change() : Status(*verdict.error);
   conclude(process, verdict, op, path, 0, 0, changed.ok() ? 0 : 1, false);
@@ -388,7 +390,7 @@ void Volume::process_ended(Incarnation& process, const std::function<void()>& in
   std::erase_if(locks_, [&process](const auto& lock) { return lock.second == process.trace_id(); });
 }
 
-// ---- The image -------------------------------------------------------------------------------------------------------------
+// ---- The image ------------------------------------------------------------------------------------------------------
 
 void Volume::power_lost() {
   tree_.power_loss(

@@ -1,14 +1,16 @@
 // The disk of one machine: files and names in memory, what of them is durable, and every fault that a disk can have.
 //
-// Model. A write changes the page cache; sync of the file makes the writes issued before it durable; a name (create, rename,
-// remove, make directory) is durable after sync of its directory. A kill loses nothing. A power loss keeps of the names a drawn
-// prefix, in order, of the operations that were not durable, and of each file what was synced and a drawn part of the rest:
-//  - ordered files (the default, what RocksDB needs): the first so many unsynced writes stay, the next may be cut short;
-//  - scattered files (MachineSettings::scattered_prefixes): any 512-byte sectors of the unsynced writes stay, perhaps with a
-//    flipped bit.
+// Model. A write changes the page cache; sync of the file makes the writes issued before it durable; a name (create,
+// rename, remove, make directory) is durable after sync of its directory. A kill loses nothing. A power loss keeps of
+// the names a drawn prefix, in order, of the operations that were not durable, and of each file what was synced and a
+// drawn part of the rest:
+//  - ordered files (the default, what RocksDB needs): the first so many unsynced writes stay, the next is perhaps cut;
+//  - scattered files (MachineSettings::scattered_prefixes): any 512-byte sectors of the unsynced writes stay, perhaps
+//    with a flipped bit.
 //
-// Both doors to a volume count and fault alike: io::Disk of a process (operations take time and land in events of their own)
-// and RocksDB's file system (operations land at once, inside the call; their time is charged to the lane afterwards).
+// Both doors to a volume count and fault alike: io::Disk of a process (operations take time and land in events of their
+// own) and RocksDB's file system (operations land at once, inside the call; their time is charged to the lane
+// afterwards).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,18 @@ class Incarnation;
 class Machine;
 
 // Kinds of operation, as faults name them. All from `create` on change the disk: "mutating".
-enum class DiskOp : uint8_t { read, list, create, write, sync, truncate, rename, remove, make_directory, sync_directory };
+enum class DiskOp : uint8_t {
+  read,
+  list,
+  create,
+  write,
+  sync,
+  truncate,
+  rename,
+  remove,
+  make_directory,
+  sync_directory
+};
 
 const char* to_string(DiskOp op);
 
@@ -41,19 +54,19 @@ struct FaultRates {
   std::string prefix;  // "" is every path
   uint32_t read_error_ppm = 0;
   uint32_t write_error_ppm = 0;  // every mutating operation but the syncs
-  uint32_t sync_error_ppm = 0;   // file and directory; the pages are clean afterwards: a later sync "succeeds" without them
+  uint32_t sync_error_ppm = 0;   // file and directory; pages count as clean: a later sync "succeeds" without them
   uint32_t no_space_ppm = 0;     // operations that need room
   uint32_t slow_ppm = 0;         // DiskSettings::slow is added to the latency
 };
 
 enum class FaultAction : uint8_t {
-  error,       // io
+  error,  // io
   no_space,
-  stall,       // hangs until release() (in RocksDB: the operation lands, and its lane hangs)
+  stall,  // hangs until release() (in RocksDB: the operation lands, and its lane hangs)
   slow,
-  bit_flip,    // a write lands with one drawn bit flipped, and reports success
-  misdirect,   // a write lands at another drawn sector of its file, and reports success
-  kill,        // the process ends here; whether and how far the operation itself lands is drawn
+  bit_flip,   // a write lands with one drawn bit flipped, and reports success
+  misdirect,  // a write lands at another drawn sector of its file, and reports success
+  kill,       // the process ends here; whether and how far the operation itself lands is drawn
   power_loss,
 };
 
@@ -72,7 +85,7 @@ class Volume {
   Volume(const Volume&) = delete;
   Volume& operator=(const Volume&) = delete;
 
-  // ---- Faults --------------------------------------------------------------------------------------------------------------
+  // ---- Faults -------------------------------------------------------------------------------------------------------
   // Replaces every rate; empty: none.
   void set_rates(std::vector<FaultRates> rates) { rates_ = std::move(rates); }
   void script(ScriptedFault fault);
@@ -88,7 +101,7 @@ class Volume {
   void release();
   bool stalled() const { return stalled_; }
 
-  // ---- The image, for plans and checks: no faults, no time, not counted; what is put is durable ------------------------------
+  // ---- The image, for plans and checks: no faults, no time, not counted; what is put is durable ---------------------
   FileTree& tree() { return tree_; }
   void wipe();
   // A copy of what stands below `path` now, and its return later. The process must not be live for restore.
@@ -102,10 +115,11 @@ class Volume {
   // Calls `observer` before each mutating operation lands (checks of what is removed or overwritten).
   void set_observer(std::function<void(DiskOp, std::string_view path)> observer) { observer_ = std::move(observer); }
 
-  // ---- Operations of processes, for the parts of io/sim: each is judged by the faults and lands at once ---------------------
+  // ---- Operations of processes, for the parts of io/sim: each is judged by the faults and lands at once -------------
   // A dead process's operations fail and change nothing.
   Result<NodePtr> open(Incarnation& process, std::string_view path, OpenMode mode);
-  Result<std::string> read(Incarnation& process, const Node& file, std::string_view path, uint64_t offset, size_t length);
+  Result<std::string> read(Incarnation& process, const Node& file, std::string_view path, uint64_t offset,
+                           size_t length);
   Status write(Incarnation& process, Node& file, std::string_view path, uint64_t offset, std::string_view data);
   Status truncate(Incarnation& process, Node& file, std::string_view path, uint64_t size);
   Status sync(Incarnation& process, Node& file, std::string_view path, uint64_t mark);
@@ -124,12 +138,14 @@ class Volume {
   // True when an operation that begins now hangs: it goes on when_released.
   bool hangs(DiskOp op, std::string_view path);
   void when_released(std::function<void()> resume) { hanging_.push_back(std::move(resume)); }
-  // RocksDB's calls cannot wait: what hangs inside one is remembered, and the lane asks after its call whether it is to hang.
+  // RocksDB's calls cannot wait: what hangs inside one is remembered, and the lane asks after its call whether it is to
+  // hang.
   void note_lane_hang() { lane_hangs_ = true; }
   bool take_lane_hang() { return std::exchange(lane_hangs_, false); }
   RandomStream& draws() { return draws_; }
 
-  // A process has ended: gives its locks up. `in_flight` is called in between, while operations still land without faults.
+  // A process has ended: gives its locks up. `in_flight` is called in between, while operations still land without
+  // faults.
   void process_ended(Incarnation& process, const std::function<void()>& in_flight);
   void power_lost();
 

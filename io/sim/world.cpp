@@ -65,7 +65,7 @@ Machine* World::find_machine(std::string_view name) const {
   return nullptr;
 }
 
-// ---- Running ---------------------------------------------------------------------------------------------------------------
+// ---- Running --------------------------------------------------------------------------------------------------------
 
 void World::run_until(Instant end) {
   NARAD_CHECK(end != kNever, "a run has an end");
@@ -144,11 +144,11 @@ void World::set_log_sink(LogLevel level, LogSink sink) {
 
 void World::record(TraceKind kind, const Incarnation* who, std::string_view what, uint64_t a, uint64_t b, uint64_t c) {
   static const std::string nobody = "-";
-  trace_.record(kind, to_ns(now_), who != nullptr ? who->trace_id() : 0, who != nullptr ? who->label() : nobody, what, a, b,
-                c);
+  trace_.record(kind, to_ns(now_), who != nullptr ? who->trace_id() : 0, who != nullptr ? who->label() : nobody, what,
+                a, b, c);
 }
 
-// ---- Processes -------------------------------------------------------------------------------------------------------------
+// ---- Processes ------------------------------------------------------------------------------------------------------
 
 void World::begin_process_work(Incarnation& process) {
   NARAD_CHECK(running_ == nullptr, "one process runs at a time");

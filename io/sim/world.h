@@ -1,11 +1,14 @@
-// A simulated world: virtual time, one queue of events ordered by (time, sequence), and the fibers of every simulated process.
+// A simulated world: virtual time, one queue of events ordered by (time, sequence), and the fibers of every simulated
+// process.
 //
-// A run is a pure function of (source, library versions, seed, what the caller does): nothing of the real machine enters it, no
-// time, address, process id or thread id. Two worlds built and driven alike have equal hash() in every build.
+// A run is a pure function of (source, library versions, seed, what the caller does): nothing of the real machine
+// enters it, no time, address, process id or thread id. Two worlds built and driven alike have equal hash() in every
+// build.
 //
-// How time passes. Nothing takes time by itself: an event happens at one instant, and idle time is skipped. A fiber's slice
-// happens at one instant and then holds its process's loop for its modelled cost, during which no other fiber of that process
-// runs; a call on a lane likewise holds that lane. Which of a process's runnable fibers goes next is drawn by seed.
+// How time passes. Nothing takes time by itself: an event happens at one instant, and idle time is skipped. A fiber's
+// slice happens at one instant and then holds its process's loop for its modelled cost, during which no other fiber of
+// that process runs; a call on a lane likewise holds that lane. Which of a process's runnable fibers goes next is drawn
+// by seed.
 //
 // What runs here: Machines (a host name, a disk, a clock) and on each at most one Incarnation, the life of one process
 // (machine.h), on a Volume (volume.h) and the Network (network.h).
@@ -59,7 +62,7 @@ class World final : public Runtime {
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   Network& network() { return *network_; }
 
-  // ---- Running: all three end early once the world has stopped -------------------------------------------------------------
+  // ---- Running: all three end early once the world has stopped ------------------------------------------------------
   void run_until(Instant end);
   void run_for(Duration duration) { run_until(now_ + duration); }
   // Runs while `going()` is true, asked after every event, at most until `end`. False when `end` came first.
@@ -69,7 +72,7 @@ class World final : public Runtime {
   void at(Instant when, std::function<void()> fn);
   void after(Duration delay, std::function<void()> fn) { at(now_ + delay, std::move(fn)); }
 
-  // ---- Checking ------------------------------------------------------------------------------------------------------------
+  // ---- Checking -----------------------------------------------------------------------------------------------------
   // Called after every event, outside fibers.
   void set_after_event(std::function<void(const Occurrence&)> hook) { after_event_ = std::move(hook); }
   // Records what went wrong and stops the world after the current event. May be called from anywhere.
@@ -89,9 +92,10 @@ class World final : public Runtime {
   uint64_t events() const { return events_; }
   void set_trace_sink(Trace::Sink sink) { trace_.set_sink(std::move(sink)); }
   // For layers above that want their own decisions in the hash and the trace.
-  void record(TraceKind kind, const Incarnation* who, std::string_view what, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0);
+  void record(TraceKind kind, const Incarnation* who, std::string_view what, uint64_t a = 0, uint64_t b = 0,
+              uint64_t c = 0);
 
-  // ---- For the parts of io/sim ---------------------------------------------------------------------------------------------
+  // ---- For the parts of io/sim --------------------------------------------------------------------------------------
   // The world whose event runs now on this thread; nullptr outside.
   static World* current();
   // The process whose slice or lane call runs now; nullptr outside.
@@ -103,7 +107,9 @@ class World final : public Runtime {
   }
   // Adds to what the current slice or lane call will have cost; outside of one it is nobody's cost.
   void charge(Duration cost) { charge_ += cost; }
-  void charge_bytes(size_t bytes, int64_t byte_ps) { charge_ += Duration(static_cast<int64_t>(bytes) * byte_ps / 1000); }
+  void charge_bytes(size_t bytes, int64_t byte_ps) {
+    charge_ += Duration(static_cast<int64_t>(bytes) * byte_ps / 1000);
+  }
   // When an effect of the running slice begins: now, and what the slice has cost so far.
   Instant effect_time() const { return now_ + charge_; }
   // Sets who an event belongs to (for after_event), from inside the event.

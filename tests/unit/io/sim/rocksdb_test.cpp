@@ -1,5 +1,5 @@
-// RocksDB on the simulated volume: a run is a pure function of its seed, and a crash at any operation leaves a database that
-// opens and holds each batch whole or not at all.
+// RocksDB on the simulated volume: a run is a pure function of its seed, and a crash at any operation leaves a database
+// that opens and holds each batch whole or not at all.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -83,7 +83,8 @@ rocksdb::Status put_batch(rocksdb::DB& db, int number, bool sync) {
   return db.Write(writing(sync), &batch);
 }
 
-// Batches first..last with a flush now and then; stops at the first failure. The number of batches that were acknowledged.
+// Batches first..last with a flush now and then; stops at the first failure. The number of batches that were
+// acknowledged.
 int write_batches(Env& env, rocksdb::DB& db, int first, int last, bool sync) {
   for (int number = first; number <= last; ++number) {
     if (!put_batch(db, number, sync).ok()) {
@@ -279,7 +280,9 @@ void sweep(FaultAction how, bool sync) {
 
 TEST(RocksdbCrash, AKillAtAnyOperationLosesNothingAcknowledged) { sweep(FaultAction::kill, false); }
 TEST(RocksdbCrash, APowerLossAtAnyOperationKeepsSyncedBatchesWhole) { sweep(FaultAction::power_loss, true); }
-TEST(RocksdbCrash, APowerLossAtAnyOperationKeepsUnsyncedBatchesWholeOrLosesThem) { sweep(FaultAction::power_loss, false); }
+TEST(RocksdbCrash, APowerLossAtAnyOperationKeepsUnsyncedBatchesWholeOrLosesThem) {
+  sweep(FaultAction::power_loss, false);
+}
 
 TEST(RocksdbFault, AFullDiskRefusesWritesAndAReopenGoesOn) {
   World world(1);

@@ -329,12 +329,13 @@ TEST_F(VolumeTest, ALockIsHeldUntilItIsGivenUpOrItsProcessEnds) {
   EXPECT_EQ(story, std::vector<std::string>{"ok"});
 }
 
-// At each operation that changes the disk, one run ends there, by kill or power loss; the file is replaced whole or not at all.
+// At each operation that changes the disk, one run ends there, by kill or power loss; the file is replaced whole or not
+// at all.
 TEST(VolumeSweep, AnAtomicReplaceHoldsAtEveryOperation) {
   auto replace = [](Env& env) {
     auto file = env.disk.open("state.tmp", OpenMode::create);
-    if (!file.ok() || !(*file)->truncate(0).ok() || !(*file)->write(0, std::string(3000, 'n')).ok() || !(*file)->sync().ok() ||
-        !env.disk.rename("state.tmp", "state").ok() || !env.disk.sync_directory("").ok()) {
+    if (!file.ok() || !(*file)->truncate(0).ok() || !(*file)->write(0, std::string(3000, 'n')).ok() ||
+        !(*file)->sync().ok() || !env.disk.rename("state.tmp", "state").ok() || !env.disk.sync_directory("").ok()) {
       return 1;
     }
     return 0;

@@ -179,7 +179,8 @@ TEST(World, TheHookSeesEveryEventAndWhoseItWas) {
   std::vector<TraceKind> kinds;
   world.set_after_event([&](const Occurrence& occurrence) {
     kinds.push_back(occurrence.kind);
-    EXPECT_EQ(occurrence.machine == &machine, occurrence.kind == TraceKind::slice || occurrence.kind == TraceKind::disk);
+    EXPECT_EQ(occurrence.machine == &machine,
+              occurrence.kind == TraceKind::slice || occurrence.kind == TraceKind::disk);
   });
   machine.start([&](Env& env) { return env.disk.open("f", OpenMode::create).ok() ? 0 : 1; });
   world.at(at(1s), [] {});
