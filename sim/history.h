@@ -71,6 +71,7 @@ struct Call {
 
   // ---- seen by the world alone ----
   Index acked_before = 0;       // the newest index whose write had been acknowledged to anybody when the call was made
+  uint64_t early_answers_before = 0;  // times that any node had answered a write before its replica held it
   Index applied_before = 0;     // of the node, when asked
   Index applied_after = 0;      // of the node, when the answer arrived
   bool same_life = false;       // the node did not restart in between

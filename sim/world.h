@@ -80,7 +80,7 @@ class World {
   void set_next_down(int node, io::Duration down) { nodes_[static_cast<size_t>(node)].next_down = down; }
   // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
   void explain(int node, io::Instant until);
-  // Something is wrong with the network, a disk or a node until `until`: answers may come early, calls may take long.
+  // Something is wrong with the network, a disk or a node until `until`: calls may take long.
   void note_trouble(io::Instant until) { trouble_until_ = std::max(trouble_until_, until); }
   // Called at each such moment, from inside a fiber of the node: only schedules.
   void set_on_moment(std::function<void(Moment, int node)> hook) { on_moment_ = std::move(hook); }
@@ -141,7 +141,7 @@ class World {
   void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
   void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);
   void entry_applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer);
-  bool may_answer_early(const Call& call) const;
+  uint64_t early_answers() const;
   void note_leader(raft::Index applied);
 
   WorldOptions options_;
