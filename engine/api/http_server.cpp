@@ -61,16 +61,21 @@ void HttpServer::run(io::Scope& scope) {
 }
 
 void HttpServer::accept_loop(io::Scope& scope) {
+  bool failing = false;
   while (!draining_) {
     io::Result<std::unique_ptr<io::Stream>> stream = listener_->accept();
     if (!stream.ok()) {
       if (draining_) {
         return;
       }
-      env_.log.error("http server error", {{"op", "accept"}, {"err", stream.error().to_text()}});
+      if (!failing) {
+        env_.log.error("http server error", {{"op", "accept"}, {"err", stream.error().to_text()}});
+      }
+      failing = true;
       io::sleep_for(kAcceptPause);
       continue;
     }
+    failing = false;
     if (settings_.max_connections != 0 && connections_.size() >= settings_.max_connections) {
       refuse(std::move(*stream));
       continue;

@@ -58,7 +58,7 @@ NodeReply Forwarder::forward(std::string_view payload) {
   std::string detail;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const raft::LeaderHint leader = raft_.leader();
-    if (leader.address.empty() || leader.id == raft_.status().id) {
+    if (leader.address.empty() || raft_.is_leader()) {
       return no_leader_reply("no raft leader known");
     }
     if (leader.address == tried) {
@@ -87,7 +87,7 @@ struct Forwarder::Question {
 
 std::optional<raft::Index> Forwarder::ask_leader_index(io::Instant deadline) {
   const raft::LeaderHint leader = raft_.leader();
-  if (leader.address.empty() || leader.id == raft_.status().id) {
+  if (leader.address.empty() || raft_.is_leader()) {
     return std::nullopt;
   }
   const CallResult result = clients_.call(leader.address, encode_applied_index_request(), deadline);

@@ -31,12 +31,12 @@ void ClusterListener::accept_loop(io::Scope& scope) {
   while (true) {
     io::Result<std::unique_ptr<io::Stream>> accepted = listener_->accept();
     if (!accepted.ok()) {
-      env_.log.warn("cluster: cannot accept a connection", {{"err", accepted.error().to_text()}});
+      warn("cluster: cannot accept a connection", {{"err", accepted.error().to_text()}});
       io::sleep_for(kAcceptPause);
       continue;
     }
     if (connections_ >= kConnectionsMax) {
-      env_.log.warn("cluster: too many connections, closing the newest", {{"connections", connections_}});
+      warn("cluster: too many connections, closing the newest", {{"connections", connections_}});
       continue;
     }
     // The body must be copyable, so the stream waits in a shared place for its fiber.
@@ -49,6 +49,13 @@ void ClusterListener::accept_loop(io::Scope& scope) {
       } leave{connections_};
       serve(std::move(*stream));
     });
+  }
+}
+
+void ClusterListener::warn(std::string_view text, const std::vector<io::LogField>& fields) {
+  if (env_.now() >= next_warning_) {
+    next_warning_ = env_.after(kWarningPause);
+    env_.log.warn(text, fields);
   }
 }
 
@@ -67,7 +74,7 @@ void ClusterListener::serve(std::unique_ptr<io::Stream> stream) {
   } else if (first_bytes.starts_with(kRaftMagic)) {
     serve_raft_(std::move(stream), std::move(first_bytes));
   } else {
-    env_.log.warn("cluster: closing a connection that speaks neither protocol", {{"peer", stream->peer_address()}});
+    warn("cluster: closing a connection that speaks neither protocol", {{"peer", stream->peer_address()}});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/env.h"
 #include "io/fiber.h"
@@ -28,10 +29,13 @@ class ClusterListener {
 
   static constexpr size_t kConnectionsMax = 1024;  // more are closed at once
   static constexpr io::Duration kHelloTimeout = std::chrono::seconds(10);
+  static constexpr io::Duration kWarningPause = std::chrono::seconds(10);
 
  private:
   void accept_loop(io::Scope& scope);
   void serve(std::unique_ptr<io::Stream> stream);
+  // What anybody who reaches the port can cause is logged at most once in kWarningPause.
+  void warn(std::string_view text, const std::vector<io::LogField>& fields);
 
   io::Env& env_;
   Serve serve_node_;
@@ -39,6 +43,7 @@ class ClusterListener {
   std::unique_ptr<io::Listener> listener_;
   std::string address_;
   size_t connections_ = 0;
+  io::Instant next_warning_{};
 };
 
 }  // namespace engine::cluster
