@@ -307,7 +307,11 @@ void RaftServer::drive() {
     if (!pending_.hard_state) pending_.hard_state = core_->hard_state();
     if (!is_persisting_) pending_added_.notify_one();
   }
+  // The core's fiber may sleep towards a later deadline than the one that holds now.
+  if (next_due() < sleeps_until_) inputs_.notify_one();
 }
+
+io::Instant RaftServer::next_due() const { return std::min(core_->next_deadline(), give_up_at_); }
 
 void RaftServer::send_all(std::vector<Message>& messages) {
   for (Message& message : messages) {

@@ -215,6 +215,7 @@ class RaftServer {
   void step(Message&& message);
   void wake();
   void drive();
+  io::Instant next_due() const;
   void take_for_disk();
   void take_for_apply();
   void take_reads();
@@ -263,6 +264,7 @@ class RaftServer {
   // core
   bool has_inputs_ = true;
   io::Condition inputs_;
+  io::Instant sleeps_until_{};  // the core's fiber; in the past while it is awake
   Ready ready_;  // reused
   Term led_term_ = 0;              // newest term that this server led
   bool is_leading_ = false;

@@ -53,9 +53,11 @@ void RaftServer::core_loop() {
     }
     if (has_inputs_) {
       drive();
-    } else {
-      inputs_.wait(std::min(core_->next_deadline(), give_up_at_));
+      continue;
     }
+    sleeps_until_ = next_due();
+    inputs_.wait(sleeps_until_);
+    sleeps_until_ = io::Instant{};
   }
 }
 
