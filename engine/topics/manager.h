@@ -1,9 +1,10 @@
 // The topic manager: what the leader does with a topic request, and how any node answers a read.
 //
 // A write goes: body checked by rules.h; the name's lock (letter case ignored), so that two requests for one name take turns;
-// a barrier, once a term and after each unknown outcome, before this node's own replica is trusted; checks against the stored record; the proposal; the state
-// machine's answer turned into a status. Both transports (HTTP on the leader, the node protocol from a follower) come here, so
-// a forwarded request is judged by the same rules.
+// a barrier, once a term and after each unknown outcome, before this node's own replica is trusted; checks against the stored
+// record, a refusal confirmed by a barrier within the request; the proposal; the state machine's answer turned into a status.
+// Both transports (HTTP on the leader, the node protocol from a follower) come here, so a forwarded request is judged by the
+// same rules.
 //
 // Statuses: 201, 200, 204; 400 for what the request itself gets wrong; 404; 409 when the stored state forbids it; 501 for what a
 // later release brings; 503 when this node does not lead, cannot reach a quorum, has stopped applying, or does not know the fate

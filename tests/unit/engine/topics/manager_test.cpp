@@ -192,6 +192,24 @@ TEST_F(ManagerTest, OneBarrierATermComesBeforeItsOwnReplicaIsTrusted) {
   });
 }
 
+TEST_F(ManagerTest, ARefusalRestsOnABarrierWithinTheRequest) {
+  run([&] {
+    create("a");
+    // The replica shows a topic that the cluster deleted meanwhile: the barrier brings the news.
+    store.during_barrier = [&] { store.apply(metastore::encode_delete_topic("a")); };
+    EXPECT_EQ(create("a").status, 201);
+    EXPECT_EQ(store.barriers, 2);
+    store.during_barrier = [&] { store.apply(metastore::encode_create_topic(tests::make_topic("b"))); };
+    EXPECT_EQ(alter("b", R"({"retention_ms":0})").status, 200);
+    EXPECT_EQ(store.barriers, 3);
+    store.during_barrier = nullptr;
+    store.barrier_status = io::fail(io::ErrorKind::timed_out, "no quorum");
+    for (const Reply& reply : {create("a"), alter("c", R"({"retention_ms":0})"), alter("a", R"({"partitions":3})"), remove("c")}) {
+      EXPECT_EQ(reply.status, 503) << "what cannot be confirmed is not refused";
+    }
+  });
+}
+
 TEST_F(ManagerTest, AFailedBarrierIsUnavailable) {
   store.barrier_status = io::fail(io::ErrorKind::timed_out, "no quorum");
   run([&] {
