@@ -102,6 +102,7 @@ class Node {
 
  private:
   io::Status bind_listeners();
+  io::Status read_raft();
   io::Status open_metastore();
   io::Status check_raft_state();
   io::Status open_raft();
@@ -145,18 +146,22 @@ io::Status Node::boot() {
   data_lock_ = std::move(*lock);
   // 2. The ports, before the stores: a port in use is refused with nothing touched. Nothing is answered yet; connections wait.
   io::Status status = bind_listeners();
-  // 3. The metastore before raft: its applied index says where the replay of the log begins.
+  // 3. Raft's stores are read before the metastore is opened, which changes files: damage in them is refused with nothing changed.
+  if (status.ok()) {
+    status = read_raft();
+  }
+  // 4. The metastore before raft goes on: its applied index says where the replay of the log begins.
   if (status.ok()) {
     status = open_metastore();
   }
-  // 4. What raft holds is compared with it before raft makes anything: a directory whose raft state was lost must not look new.
+  // 5. What raft holds is compared with it before raft makes anything: a directory whose raft state was lost must not look new.
   if (status.ok()) {
     status = check_raft_state();
   }
   if (status.ok()) {
     status = open_raft();
   }
-  // 5. What serves, before anybody can ask.
+  // 6. What serves, before anybody can ask.
   if (status.ok()) {
     make_services();
   }
@@ -177,6 +182,15 @@ io::Status Node::bind_listeners() {
   status = cluster_listener_->listen(config_.cluster.addr);
   if (!status.ok()) {
     return io::fail(status.error().kind, "cluster.addr (" + config_.cluster.addr + "): " + status.error().message);
+  }
+  return {};
+}
+
+io::Status Node::read_raft() {
+  raft_ = std::make_unique<raft::RaftServer>(env_, raft_options(config_), hooks_.raft_observer);
+  io::Status read = raft_->read();
+  if (!read.ok()) {
+    return io::fail(read.error().kind, "raft: " + read.error().message);
   }
   return {};
 }
@@ -209,8 +223,7 @@ io::Status Node::check_raft_state() {
 }
 
 io::Status Node::open_raft() {
-  raft_ = std::make_unique<raft::RaftServer>(env_, raft_options(config_), *fsm_, hooks_.raft_observer);
-  io::Status opened = raft_->open();
+  io::Status opened = raft_->open(*fsm_);
   if (!opened.ok()) {
     return io::fail(opened.error().kind, "raft: " + opened.error().message);
   }

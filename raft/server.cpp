@@ -21,8 +21,8 @@ const char* to_string(Outcome outcome) {
   return "unknown";
 }
 
-RaftServer::RaftServer(io::Env& env, ServerOptions options, StateMachine& state_machine, Observer* observer)
-    : env_(env), options_(std::move(options)), state_machine_(state_machine), observer_(observer) {
+RaftServer::RaftServer(io::Env& env, ServerOptions options, Observer* observer)
+    : env_(env), options_(std::move(options)), observer_(observer) {
   NARAD_CHECK(!options_.id.empty() && options_.id.size() <= wire::kServerIdBytesMax, "a server has a name of 1 to 255 bytes");
 }
 
@@ -30,19 +30,26 @@ RaftServer::~RaftServer() = default;
 
 // ---- Opening -----------------------------------------------------------------------------------------------------------------
 
-io::Status RaftServer::open() {
-  NARAD_CHECK(!core_, "a server is opened once");
-  auto contents = open_stores();
-  if (!contents.ok()) {
-    env_.log.error("raft: start refused", {{"reason", contents.error().to_text()}});
-    return contents.error();
+io::Status RaftServer::read() {
+  NARAD_CHECK(!stable_, "a server's stores are read once");
+  io::Status status = read_stores();
+  if (status.ok()) status = check_contents();
+  if (!status.ok()) env_.log.error("raft: start refused", {{"reason", status.error().to_text()}});
+  return status;
+}
+
+io::Status RaftServer::open(StateMachine& state_machine) {
+  NARAD_CHECK(contents_ && !core_, "a server is opened once, after its stores were read");
+  state_machine_ = &state_machine;
+  if (io::Status confirmed = confirm_stores(); !confirmed.ok()) {
+    env_.log.error("raft: start refused", {{"reason", confirmed.error().to_text()}});
+    return confirmed;
   }
-  make_core(std::move(*contents));
+  make_core();
   return {};
 }
 
-// Everything is read and judged before anything is written, so that a refused start leaves the disk as it was.
-io::Result<LogStore::Contents> RaftServer::open_stores() {
+io::Status RaftServer::read_stores() {
   io::RandomStream ids = env_.random.stream("raft store id", options_.id);
   const StoreId new_store{ids.next() | 1, ids.next()};
   auto stable = StableStore::open(env_.disk, new_store);
@@ -52,20 +59,30 @@ io::Result<LogStore::Contents> RaftServer::open_stores() {
   auto log = LogStore::open(env_.disk, stable_->record().store, options_.log, contents);
   if (!log.ok()) return log.error();
   log_ = std::move(*log);
-  if (io::Status sound = check_contents(contents); !sound.ok()) return sound.error();
-
-  // A server that got its log from others, without ever being bootstrapped, belongs to their cluster.
-  const bool may_bootstrap = contents.entries.empty() && stable_->record().hard_state.term == 0;
-  if (io::Status confirmed = stable_->confirm(may_bootstrap ? options_.bootstrap : std::nullopt); !confirmed.ok()) {
-    return confirmed.error();
-  }
-  log_->set_stable_record(stable_->record().sequence);
-  if (io::Status confirmed = log_->confirm(); !confirmed.ok()) return confirmed.error();
-  return contents;
+  contents_ = std::move(contents);
+  return {};
 }
 
-// Whether the two stores and the state machine belong together.
-io::Status RaftServer::check_contents(const LogStore::Contents& contents) const {
+// Everything was read and judged; only now something is written.
+io::Status RaftServer::confirm_stores() {
+  if (state_machine_->applied_index() > log_->last_index()) {
+    SOMETIMES("raft: state machine ahead of the log refused");
+    return io::fail(io::ErrorKind::corrupt, "the state machine has applied index " +
+                                                std::to_string(state_machine_->applied_index()) +
+                                                ", but raft/log ends at " + std::to_string(log_->last_index()));
+  }
+  // A server that got its log from others, without ever being bootstrapped, belongs to their cluster.
+  const bool may_bootstrap = contents_->entries.empty() && stable_->record().hard_state.term == 0;
+  if (io::Status confirmed = stable_->confirm(may_bootstrap ? options_.bootstrap : std::nullopt); !confirmed.ok()) {
+    return confirmed;
+  }
+  log_->set_stable_record(stable_->record().sequence);
+  return log_->confirm();
+}
+
+// Whether the two stores belong together.
+io::Status RaftServer::check_contents() const {
+  const LogStore::Contents& contents = *contents_;
   const StableRecord& record = stable_->record();
   const auto corrupt = [](std::string text) { return io::fail(io::ErrorKind::corrupt, std::move(text)); };
   if (contents.base_index != 0) {
@@ -93,15 +110,12 @@ io::Status RaftServer::check_contents(const LogStore::Contents& contents) const 
       return corrupt("raft/log: entry " + std::to_string(entry.index) + " holds no configuration");
     }
   }
-  if (state_machine_.applied_index() > log_->last_index()) {
-    SOMETIMES("raft: state machine ahead of the log refused");
-    return corrupt("the state machine has applied index " + std::to_string(state_machine_.applied_index()) +
-                   ", but raft/log ends at " + std::to_string(log_->last_index()));
-  }
   return {};
 }
 
-void RaftServer::make_core(LogStore::Contents contents) {
+void RaftServer::make_core() {
+  LogStore::Contents contents = std::move(*contents_);
+  contents_.reset();
   const StableRecord& record = stable_->record();
   io::RandomStream ids = env_.random.stream("raft session", options_.id);
   session_ = ids.next() | 1;
@@ -117,7 +131,7 @@ void RaftServer::make_core(LogStore::Contents contents) {
   initial.base_term = contents.base_term;
   initial.base_configuration = stable_->bootstrap();
   initial.entries = std::move(contents.entries);
-  initial.applied = state_machine_.applied_index();
+  initial.applied = state_machine_->applied_index();
   env_.log.info("raft: state opened", {{"store", record.store.to_string()},
                                        {"is_new", stable_->is_new()},
                                        {"term", record.hard_state.term},

@@ -141,15 +141,19 @@ struct ServerCounters {
 
 class RaftServer {
  public:
-  // Keeps references to all but `options`. `state_machine` is open.
-  RaftServer(io::Env& env, ServerOptions options, StateMachine& state_machine, Observer* observer = nullptr);
+  // Keeps references to all but `options`.
+  RaftServer(io::Env& env, ServerOptions options, Observer* observer = nullptr);
   ~RaftServer();
   RaftServer(const RaftServer&) = delete;
   RaftServer& operator=(const RaftServer&) = delete;
 
-  // Opens or makes the stores under "raft/" and the core from what they hold. Waits for the disk. Called once, before
-  // everything else. Errors name file and offset; after `corrupt` nothing on the disk has been changed.
-  io::Status open();
+  // Reads the stores under "raft/" and judges each and the two together. Waits for the disk; changes nothing on it, so that a
+  // start which is refused here leaves the disk as it was. Errors name file and offset. Called once, before everything else.
+  io::Status read();
+  // Compares what was read with the state machine, which is open by now and stays so as long as the server; then makes the
+  // stores, where they are new, and the core. Waits for the disk. Called once, after read(). After `corrupt` nothing under
+  // "raft/" has been changed.
+  io::Status open(StateMachine& state_machine);
 
   // Runs the server until stop() or a failure; call it in a fiber of its own. When it returns, every fiber of the server
   // has ended. Throws Cancelled.
@@ -208,10 +212,11 @@ class RaftServer {
     io::Task task;
   };
 
-  // server.cpp: the calls, and what follows from the core's Readys. Nothing here waits but open() and the calls that say so.
-  io::Result<LogStore::Contents> open_stores();
-  io::Status check_contents(const LogStore::Contents& contents) const;
-  void make_core(LogStore::Contents contents);
+  // server.cpp: the calls, and what follows from the core's Readys. Nothing here waits but read(), open() and the calls that say so.
+  io::Status read_stores();
+  io::Status check_contents() const;
+  io::Status confirm_stores();
+  void make_core();
   void step(Message&& message);
   void wake();
   void drive();
@@ -246,11 +251,12 @@ class RaftServer {
 
   io::Env& env_;
   ServerOptions options_;
-  StateMachine& state_machine_;
+  StateMachine* state_machine_ = nullptr;  // from open() on
   Observer* observer_;
 
   std::unique_ptr<StableStore> stable_;
   std::unique_ptr<LogStore> log_;
+  std::optional<LogStore::Contents> contents_;  // between read() and open()
   std::unique_ptr<Core> core_;
   std::uint64_t session_ = 0;
   ServerCounters counters_;

@@ -172,7 +172,7 @@ bool RaftServer::apply_batch(const std::vector<Entry>& batch) {
   if (commands > 0) {
     std::vector<Entry> only_commands;
     if (commands < batch.size()) std::copy_if(batch.begin(), batch.end(), std::back_inserter(only_commands), is_command);
-    auto applied = state_machine_.apply(commands < batch.size() ? only_commands : batch);
+    auto applied = state_machine_->apply(commands < batch.size() ? only_commands : batch);
     if (is_stopping_) return false;
     if (!applied.ok()) {
       fail(applied.error());

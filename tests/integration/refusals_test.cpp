@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -143,6 +144,18 @@ TEST_F(SingleNode, ADataDirectoryThatCannotBeWrittenIsRefused) {
   EXPECT_NE(refusal().find(disk.path()), std::string::npos);
 }
 
+TEST(Help, ListsTheSettingsThatHaveNoFlag) {
+  FILE* pipe = ::popen((narad_program() + " serve --help").c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
+    text.push_back(static_cast<char>(c));
+  }
+  EXPECT_EQ(::pclose(pipe), 0);
+  EXPECT_NE(text.find("--data-dir"), std::string::npos) << text;
+  EXPECT_NE(text.find("NARAD_HTTP_READ_TIMEOUT (http.read_timeout)"), std::string::npos) << text;
+}
+
 TEST_F(SingleNode, WrongSettingsAreNamed) {
   EXPECT_NE(refusal({"--addr", "0.0.0.0:7942"}).find("narad: config: config: http.addr (0.0.0.0:7942)"), std::string::npos);
   EXPECT_NE(refusal({"--log-level", "loud"}).find("log.level"), std::string::npos);
@@ -178,8 +191,8 @@ TEST_F(SingleNode, AMetadataDatabaseWithoutRaftStateIsRefusedAndUntouched) {
   EXPECT_EQ(status("GET", "/v1/topics/kept"), 200);
 }
 
-// The segment that holds entries, largest name.
-fs::path newest_segment(const std::string& data_dir) {
+// The segment that holds the first entries.
+fs::path oldest_segment(const std::string& data_dir) {
   std::vector<fs::path> segments;
   for (const auto& entry : fs::directory_iterator(data_dir + "/raft/log")) {
     if (entry.path().extension() == ".log") {
@@ -197,7 +210,7 @@ TEST_F(SingleNode, ADamagedLogSegmentIsNamedWithItsOffsetAndNothingChanges) {
     EXPECT_EQ(status("POST", "/v1/topics", topic_body("topic-" + std::to_string(i))), 201);
   }
   node->kill9();
-  const fs::path segment = newest_segment(dir.path() + "/data");
+  const fs::path segment = oldest_segment(dir.path() + "/data");
   ASSERT_FALSE(segment.empty());
   // A bit of an early entry, well below the frontier that later batches name.
   std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
@@ -206,11 +219,11 @@ TEST_F(SingleNode, ADamagedLogSegmentIsNamedWithItsOffsetAndNothingChanges) {
   file.seekp(600);
   file.put(byte);
   file.close();
-  const auto before = contents(dir.path() + "/data/raft");
+  const auto before = contents(dir.path() + "/data");
   const std::string reason = refusal();
   EXPECT_NE(reason.find(segment.filename().string()), std::string::npos) << reason;
   EXPECT_NE(reason.find("offset"), std::string::npos) << reason;
-  EXPECT_EQ(contents(dir.path() + "/data/raft"), before);
+  EXPECT_TRUE(contents(dir.path() + "/data") == before) << "a refused start changed the data directory";
 }
 
 // ---- A disk that fills up while the node runs --------------------------------------------------------------------------------------

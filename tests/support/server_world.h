@@ -159,8 +159,12 @@ class ServerWorld {
     mine.id = node.machine->name();
     mine.bootstrap = raft::bootstrap_configuration(members);
     ListMachine machine(env);
-    raft::RaftServer server(env, mine, machine, &node);
-    if (io::Status opened = server.open(); !opened.ok()) {
+    raft::RaftServer server(env, mine, &node);
+    io::Status opened = server.read();
+    if (opened.ok()) {
+      opened = server.open(machine);
+    }
+    if (!opened.ok()) {
       node.open_error = opened.error().to_text();
       return 1;
     }

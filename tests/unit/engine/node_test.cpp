@@ -279,5 +279,27 @@ TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
   EXPECT_NE(nodes[0].reason.find("there is no raft state beside it"), std::string::npos) << nodes[0].reason;
 }
 
+TEST_F(OneNodeTest, DamageInTheRaftLogIsRefusedByFileAndOffsetAndNothingOnTheDiskChanges) {
+  start(0);
+  await_leader();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"t)" + std::to_string(i) + "\"}").status, 201);
+  }
+  nodes[0].machine->kill();
+  nodes[0].view.reset();
+  world.run_for(1s);
+  io::sim::Volume& volume = nodes[0].machine->volume();
+  const std::string segment = "raft/log/00000000000000000001.log";
+  ASSERT_TRUE(volume.flip_bit(segment, 600, 4));
+  const auto before = volume.copy("");
+  start(0);
+  world.run_for(2s);
+  EXPECT_EQ(nodes[0].exit_code, 1);
+  EXPECT_NE(nodes[0].reason.find(segment + ": damaged at offset "), std::string::npos) << nodes[0].reason;
+  const auto after = volume.copy("");
+  EXPECT_EQ(after.directories, before.directories);
+  EXPECT_TRUE(after.files == before.files) << "a refused start changed the disk";
+}
+
 }  // namespace
 }  // namespace engine
