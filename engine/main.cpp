@@ -58,6 +58,18 @@ void print_welcome(const std::string& address) {
   std::fflush(stdout);
 }
 
+// What `narad serve --help` says behind the flags.
+std::string settings_without_flag() {
+  std::string text = "Settings without a flag, by environment name and key of the configuration file:\n";
+  for (const engine::Setting& setting : engine::settings()) {
+    if (setting.flag.empty()) {
+      text += "  " + std::string(setting.environment) + " (" + std::string(setting.key) + "): ";
+      text += std::string(setting.help) + "\n";
+    }
+  }
+  return text;
+}
+
 io::real::HostSettings host_settings(const engine::Config& config) {
   io::real::HostSettings settings;
   settings.data_dir = config.storage.data_dir;
@@ -123,6 +135,7 @@ int main(int argc, char** argv) {
   CLI::App* serve_command = app.add_subcommand("serve", "run a node");
 
   ServeFlags flags;
+  serve_command->footer(settings_without_flag());
   serve_command->add_option("--config", flags.config_file, "JSON configuration file");
   for (const engine::Setting& setting : engine::settings()) {
     if (setting.flag.empty() || setting.key == "insecure") {
