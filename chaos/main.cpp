@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "chaos/host/plan_store.h"
 #include "chaos/host/sweep.h"
 #include "chaos/plan_draw.h"
 #include "chaos/plan_text.h"
@@ -87,6 +88,8 @@ struct RunArguments {
   std::string trace_file;
   std::string log_file;
   std::vector<std::string> defects;
+  std::string out = chaos::kPlanDirectory;
+  std::string program;  // as it was called, for the replay line
 };
 
 int run_one(const RunArguments& arguments) {
@@ -100,6 +103,8 @@ int run_one(const RunArguments& arguments) {
     plan = chaos::draw_plan(*arguments.seed);
   }
   plan.defects.merge(parse_defects(arguments.defects));
+  // A plan file that is run as it stands is its own record.
+  const bool is_stored = !arguments.plan_file.empty() && !arguments.seed && arguments.defects.empty();
   chaos::RunOptions options;
   std::ofstream trace;
   std::ofstream log;
@@ -124,6 +129,9 @@ int run_one(const RunArguments& arguments) {
                 static_cast<double>(io::to_ns(result.violation->at)) / 1e9,
                 static_cast<unsigned long long>(result.violation->event), result.violation->rule.c_str(),
                 result.violation->sentence.c_str());
+    if (!is_stored) {
+      std::printf("  %s\n", chaos::store_for_replay(arguments.out, arguments.program, plan).c_str());
+    }
   }
   std::printf("hash %s\n", chaos::hash_text(result.hash).c_str());
   return result.violation ? 1 : 0;
@@ -143,6 +151,7 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Narad's simulator: seeds, plans, sweeps, hunts"};
   app.require_subcommand(1);
   RunArguments one;
+  one.program = argv[0];
   std::string seed_text;
 
   CLI::App* run = app.add_subcommand("run", "one run of a seed's own plan, or of a plan file");
@@ -151,6 +160,7 @@ int run_program(int argc, char** argv) {
   run->add_option("--trace", one.trace_file, "write one line an event to this file");
   run->add_option("--log", one.log_file, "write the nodes' log lines to this file");
   run->add_option("--defect", one.defects, "switch a defect on");
+  run->add_option("--out", one.out, "directory for the plan of a failing run")->capture_default_str();
 
   std::string target;
   CLI::App* replay = app.add_subcommand("replay", "run a seed or a stored plan again");
@@ -158,6 +168,7 @@ int run_program(int argc, char** argv) {
   replay->add_option("--trace", one.trace_file, "write one line an event to this file");
   replay->add_option("--log", one.log_file, "write the nodes' log lines to this file");
   replay->add_option("--defect", one.defects, "switch a defect on");
+  replay->add_option("--out", one.out, "directory for the plan of a failing run")->capture_default_str();
 
   chaos::SweepOptions sweep_options;
   sweep_options.jobs = default_jobs();
@@ -182,6 +193,7 @@ int run_program(int argc, char** argv) {
   std::string hunted;
   chaos::HuntOptions hunt_options;
   hunt_options.jobs = default_jobs();
+  hunt_options.program = argv[0];
   CLI::App* hunt = app.add_subcommand("hunt", "how many seeds and CPU seconds until a defect is caught");
   hunt->add_option("--defect", hunted, "the defect")->required();
   hunt->add_option("--seeds", seeds, "A..B, both included")->required();

@@ -10,8 +10,8 @@
 //     d2 at 13s partition shape=half for=4s
 //     d3 at 20s power_loss on=elected node=leader down=50ms
 //
-// A decision is: id, time, kind, then key=value pairs in any order. Which keys a kind has is kind_help(). Nodes are numbers
-// from 0, several joined by commas, or leader, follower, any, all (voter with on=vote).
+// A decision is: id, time, kind, then key=value pairs in any order; plan_manual() tells which keys a kind has. Nodes are
+// numbers from 0, several joined by commas, or leader, follower, any, all (voter with on=vote).
 //
 // print() writes every setting that is not the default and every decision; parse(print(p)) == p.
 #pragma once

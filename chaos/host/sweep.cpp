@@ -1,16 +1,13 @@
 #include "chaos/host/sweep.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <vector>
 
+#include "chaos/host/plan_store.h"
 #include "chaos/host/worker_pool.h"
 #include "chaos/plan_draw.h"
-#include "chaos/plan_text.h"
 #include "chaos/result_text.h"
 
 namespace chaos {
@@ -29,13 +26,13 @@ std::string run_seed(const std::string& request, const SweepOptions& options) {
   const uint64_t seed = std::stoull(request);
   std::string answer = print_result(run_plan(plan_of(seed, options.defects)));
   if (options.fresh_every != 0 && seed % options.fresh_every == 0) {
-    std::vector<std::string> arguments{"run", "--seed", std::to_string(seed)};
+    std::vector<std::string> arguments{"run", "--seed", std::to_string(seed), "--out", options.out};
     for (const io::Defence defect : options.defects) {
       arguments.insert(arguments.end(), {"--defect", std::string(io::defect_name(defect))});
     }
     const auto printed = run_fresh(arguments);
-    const size_t at = printed ? printed->find("hash ") : std::string::npos;
-    answer += "fresh " + (at == std::string::npos ? "none" : printed->substr(at + 5, 16)) + "\n";
+    const size_t at = printed ? printed->rfind("\nhash ") : std::string::npos;  // its last line
+    answer += "fresh " + (at == std::string::npos ? "none" : printed->substr(at + 6, 16)) + "\n";
   }
   return answer;
 }
@@ -113,7 +110,7 @@ class Sweep {
   bool harness_fault(uint64_t seed, const std::string& what) {
     harness_faults_.emplace_back(seed, what);
     std::printf("HARNESS FAULT seed %llu: %s\n  %s\n", static_cast<unsigned long long>(seed), what.c_str(),
-                replay_line(store_plan(seed)).c_str());
+                replay_line(seed).c_str());
     std::fflush(stdout);
     return !options_.fail_fast;
   }
@@ -123,18 +120,14 @@ class Sweep {
     std::printf("VIOLATION seed %llu at %.3f s, event %llu\n  rule: %s\n  %s\n  %s\n",
                 static_cast<unsigned long long>(result.seed), static_cast<double>(io::to_ns(result.violation->at)) / 1e9,
                 static_cast<unsigned long long>(result.violation->event), result.violation->rule.c_str(),
-                result.violation->sentence.c_str(), replay_line(store_plan(result.seed)).c_str());
+                result.violation->sentence.c_str(), replay_line(result.seed).c_str());
     std::fflush(stdout);
     return !options_.fail_fast;
   }
 
-  std::string store_plan(uint64_t seed) const {
-    ::mkdir(options_.out.c_str(), 0777);
-    const std::string path = options_.out + "/seed-" + std::to_string(seed) + ".plan";
-    std::ofstream(path) << print_plan(plan_of(seed, options_.defects));
-    return path;
+  std::string replay_line(uint64_t seed) const {
+    return store_for_replay(options_.out, options_.program, plan_of(seed, options_.defects));
   }
-  std::string replay_line(const std::string& path) const { return "replay: " + options_.program + " replay " + path; }
 
   void progress() {
     if (Clock::now() - told_ > std::chrono::seconds(10)) {
@@ -253,6 +246,8 @@ Verdict hunt(const HuntOptions& options) {
   std::printf("%s: caught after %llu seeds, %.1f CPU s, by seed %llu\n  rule: %s\n  %s\n", name.c_str(),
               static_cast<unsigned long long>(tried), seconds, static_cast<unsigned long long>(caught->seed),
               caught->violation->rule.c_str(), caught->violation->sentence.c_str());
+  std::printf("  replay: %s replay %llu --defect %s\n", options.program.c_str(),
+              static_cast<unsigned long long>(caught->seed), name.c_str());
   if (crashed > 0) {
     std::printf("  (%llu runs crashed before, which does not count)\n", static_cast<unsigned long long>(crashed));
   }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "chaos/host/plan_store.h"
 #include "io/defence.h"
 
 namespace chaos {
@@ -21,7 +22,7 @@ struct SweepOptions {
   std::optional<std::chrono::seconds> budget;  // real time; no seed is begun after it
   bool fail_fast = false;
   std::set<io::Defence> defects;
-  std::string out = "chaos-out";  // directory of failing plans
+  std::string out = kPlanDirectory;  // directory of failing plans
   uint64_t fresh_every = 50;      // each so-many-th seed runs again in a fresh process and must have the same hash; 0: none
   std::string program = "narad-chaos";  // as it was called, for replay lines
 };
@@ -33,6 +34,7 @@ struct HuntOptions {
   uint64_t first = 1;
   uint64_t last = 500;
   int jobs = 1;
+  std::string program = "narad-chaos";  // as it was called, for the replay line
 };
 
 // Prints how many seeds and CPU seconds it took to catch the defect, by a seed that passes with the defence on. `none` when

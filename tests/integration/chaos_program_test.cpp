@@ -85,6 +85,30 @@ TEST(ChaosProgram, AFailingSeedStoresAPlanThatFailsAlike) {
   EXPECT_NE(again.output.find(ran.output.substr(rule, ran.output.find('\n', rule) - rule)), std::string::npos);
 }
 
+// The path behind "replay: <program> replay ", on a line of its own.
+std::string replayed_file(const std::string& output) {
+  const std::string before = chaos_program() + " replay ";
+  const size_t at = output.find(before);
+  return at == std::string::npos ? "" : output.substr(at + before.size(), output.find('\n', at) - at - before.size());
+}
+
+TEST(ChaosProgram, ASingleFailingRunStoresItsPlanAndItsDefects) {
+  TempDir dir;
+  const Ran hunt = run("hunt --defect ack-before-sync --seeds 1..50 --jobs 2", dir);
+  ASSERT_EQ(hunt.code, 0) << hunt.output;
+  const Ran failing = run("replay " + replayed_file(hunt.output), dir);
+  EXPECT_EQ(failing.code, 1) << failing.output;
+  const std::string plan = replayed_file(failing.output);
+  EXPECT_TRUE(plan.starts_with("chaos-out/seed-")) << failing.output;
+  const Ran again = run("replay " + plan, dir);
+  EXPECT_EQ(again.code, 1) << again.output;
+  EXPECT_EQ(hash_of(again.output), hash_of(failing.output));
+  const Ran nowhere = run("replay " + replayed_file(hunt.output) + " --out missing/directory", dir);
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.output.find("cannot be written"), std::string::npos) << nowhere.output;
+  EXPECT_NE(nowhere.output.find(" --defect ack-before-sync"), std::string::npos) << nowhere.output;
+}
+
 TEST(ChaosProgram, TheDefectsAreListedByName) {
   TempDir dir;
   const Ran ran = run("defects", dir);
