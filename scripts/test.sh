@@ -91,5 +91,5 @@ if [[ $seeds != none ]]; then
   run_check determinism scripts/determinism.sh 1,2,3 "$preset"
 fi
 
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed" | tee "$logs/summary"
 [[ $failed -eq 0 ]]
