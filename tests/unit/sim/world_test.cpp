@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/client.h"
 #include "sim/liveness.h"
 
@@ -59,6 +61,29 @@ TEST(World, AKilledLeaderIsReplacedAndComesBack) {
   world.io().run_for(5s);
   EXPECT_TRUE(world.is_up(first));
   EXPECT_EQ(violation_of(world), "");
+}
+
+TEST(World, WritesWorkAgainWithinTwoSecondsAfterAKillOfTheLeader) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    WorldOptions options = options_of(seed, 3);
+    options.load.ops_per_minute = 3'000;
+    World world(std::move(options));
+    start(world);
+    world.io().run_for(5s);
+    const int first = world.leader();
+    ASSERT_GE(first, 0) << seed;
+    world.kill(first, 10s);
+    const io::Instant killed = world.now();
+    const auto calls_before = static_cast<std::ptrdiff_t>(world.calls().size());
+    const auto is_written = [&] {
+      return std::any_of(world.calls().begin() + calls_before, world.calls().end(), [&](const auto& call) {
+        return call->asked > killed && call->outcome == Outcome::ok &&
+               (call->kind == CallKind::create || call->kind == CallKind::patch || call->kind == CallKind::remove);
+      });
+    };
+    EXPECT_TRUE(world.io().run_while([&] { return !is_written(); }, killed + 2s)) << seed;
+    EXPECT_EQ(violation_of(world), "") << seed;
+  }
 }
 
 TEST(World, APowerLossOfAllNodesLosesNothingThatWasAcknowledged) {
