@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kInTheLog = "an acknowledged write is in the log";
 constexpr const char* kOnce = "a write takes effect once";
+constexpr const char* kNoMore = "a write does what it asks and no more";
 constexpr const char* kNoEffect = "a refused write has no effect";
 constexpr const char* kTrueRefusal = "a refusal is true at some index";
 constexpr const char* kStateThatWas = "a read shows a state that was";
@@ -62,6 +63,31 @@ std::optional<Violation> CallCheck::acknowledged(const Call& call, Index index) 
   }
   last_acked_ = index;
   return std::nullopt;
+}
+
+std::optional<Violation> CallCheck::judge_effect(const Call& call, Index index) const {
+  const TopicModel& model = book_.model();
+  const auto broken = [&](std::string what) {
+    return Violation{kNoMore, to_text(call) + " took effect at index " + std::to_string(index) + " and " + std::move(what),
+                     book_.line(index).at, 0};
+  };
+  if (call.kind == CallKind::create) {
+    const std::string clash = model.clash_at(call.name, index - 1);
+    return clash.empty() ? std::nullopt : std::optional(broken("made a second spelling of " + clash));
+  }
+  const Topic* before = model.at(call.name, index - 1);
+  const Topic* after = model.at(call.name, index);
+  if (call.kind != CallKind::patch || before == nullptr || after == nullptr) {
+    return std::nullopt;
+  }
+  Topic expected = *before;
+  expected.retention_ms = call.tag();
+  expected.partitions = call.partitions != 0 ? call.partitions : expected.partitions;
+  expected.max_in_flight_per_partition = call.max_in_flight != 0 ? call.max_in_flight : expected.max_in_flight_per_partition;
+  if (*after == expected) {
+    return std::nullopt;
+  }
+  return broken("made " + to_text(*after) + " of " + to_text(*before));
 }
 
 std::optional<Violation> CallCheck::judge_create(const Call& call) {

@@ -5,6 +5,8 @@
 // Rules (signatures):
 //   an acknowledged write is in the log      and took effect between asking and answering
 //   a write takes effect once                no call has two effects, no entry answers two calls
+//   a write does what it asks and no more    a patch keeps every field that it does not name, as it was just before its entry;
+//                                            a create finds no name that differs in letter case alone
 //   a refused write has no effect            "unknown" is never reported as "failed"
 //   a refusal is true at some index          of those that the call may rest on
 //   a read shows a state that was            the node's own, at an index it had applied within the call
@@ -30,6 +32,9 @@ class CallCheck {
   // `call` has just been answered (or given up). `may_answer_early`: something kept the answering node from catching up (no
   // leader to ask, or the wait of 3 s ran out), which the specification allows.
   std::optional<Violation> judge(const Call& call, bool may_answer_early);
+  // The entry at `index` has just taken effect, for the first time anywhere; `call` is the one that asked for it, as its tag tells.
+  // Judged whether or not the call is ever answered.
+  std::optional<Violation> judge_effect(const Call& call, Index index) const;
   // At the end of a run: a write that was refused must not have taken effect later either.
   std::optional<Violation> judge_refused_again(const Call& call) const;
 

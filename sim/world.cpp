@@ -134,7 +134,11 @@ void World::take_restart(int index, const engine::NodeView& view) {
   const raft::LogView& log = view.raft.core().log();
   while (book_.last_index() < applied && book_.last_index() < log.last_index()) {
     const raft::Entry& entry = log.at(book_.last_index() + 1);
-    book_.applied_unseen(index, entry, decode_change(entry), now());
+    const auto change = decode_change(entry);
+    book_.applied_unseen(index, entry, change, now());
+    if (book_.line(entry.index).change) {
+      judge_effect(entry.index, *change);
+    }
   }
   book_.restarted(index, nodes_[static_cast<size_t>(index)].life, applied);
   if (const auto wrong = book_.digest(index, applied, view.fsm.digest(), now()); wrong && applied > 0) {
@@ -317,14 +321,28 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
   }
   const auto change = decode_change(entry);
   const auto decoded = engine::metastore::decode_answer(answer);
+  const bool is_first = entry.index > book_.last_index();
   if (const auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
     fail(*wrong);
     return;
+  }
+  if (is_first && book_.line(entry.index).change) {
+    judge_effect(entry.index, *change);
   }
   if (const engine::NodeView* shown = view(index); shown != nullptr && entry.index == shown->fsm.applied_index()) {
     if (const auto wrong = book_.digest(index, entry.index, shown->fsm.digest(), now())) {
       fail(*wrong);
     }
+  }
+}
+
+void World::judge_effect(raft::Index index, const Change& change) {
+  const auto call = call_of_tag(change.topic.retention_ms);
+  if (change.kind == ChangeKind::remove || !call || *call > calls_.size()) {
+    return;
+  }
+  if (const auto wrong = call_check_.judge_effect(*calls_[*call - 1], index)) {
+    fail(*wrong);
   }
 }
 

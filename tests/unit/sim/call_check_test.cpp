@@ -98,6 +98,23 @@ TEST_F(CallCheckTest, EachAcknowledgedDeleteNeedsADeletionOfItsOwn) {
   EXPECT_EQ(rule(call(3, CallKind::remove, "a", 4, 6, 204)), "an acknowledged write is in the log");
 }
 
+TEST_F(CallCheckTest, APatchKeepsWhatItDoesNotName) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::update, "a", "x", kTagBase + 2, 2, 6);
+  Call grow = call(2, CallKind::patch, "a", 1, 3, 200);
+  grow.partitions = 6;
+  EXPECT_FALSE(check.judge_effect(grow, 2));
+  // The next patch names its retention alone, but was made from the record as it was before the growth.
+  entry(ChangeKind::update, "a", "x", kTagBase + 3, 4, 3);
+  const auto lost = check.judge_effect(call(3, CallKind::patch, "a", 3, 5, 200), 3);
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->rule, "a write does what it asks and no more");
+  entry(ChangeKind::create, "A", "y", kTagBase + 4, 6);
+  EXPECT_TRUE(check.judge_effect(call(4, CallKind::create, "A", 5, 7, 201), 4)) << "a second spelling";
+  entry(ChangeKind::create, "b", "z", kTagBase + 5, 8);
+  EXPECT_FALSE(check.judge_effect(call(5, CallKind::create, "b", 7, 9, 201), 5));
+}
+
 TEST_F(CallCheckTest, ARefusedWriteMustNotHaveTakenEffect) {
   entry(ChangeKind::create, "a", "x", kTagBase + 1, 5);
   EXPECT_EQ(rule(call(1, CallKind::create, "a", 4, 6, 409)), "a refused write has no effect");
