@@ -1,5 +1,6 @@
 #include "engine/api/http_server.h"
 
+#include <optional>
 #include <utility>
 
 #include "io/check.h"
@@ -109,19 +110,29 @@ void HttpServer::serve(Connection& connection) {
 }
 
 bool HttpServer::serve_one(Connection& connection) {
-  HttpRequestParser parser(settings_.limits);
+  std::optional<HttpRequestParser> parser(std::in_place, settings_.limits);
   io::Instant deadline = env_.after(settings_.idle_timeout);
   bool begun = false;
   struct Busy {
     HttpServer& server;
     Connection& connection;
     bool counted = false;
+    uint64_t bytes = 0;
     void begin() {
       counted = true;
       connection.busy = true;
       ++server.in_flight_;
     }
+    void hold(uint64_t more) {
+      bytes += more;
+      server.unfinished_bytes_ += more;
+    }
+    void let_go() {
+      server.unfinished_bytes_ -= bytes;
+      bytes = 0;
+    }
     ~Busy() {
+      let_go();
       if (counted) {
         connection.busy = false;
         --server.in_flight_;
@@ -137,15 +148,15 @@ bool HttpServer::serve_one(Connection& connection) {
       busy.begin();
     }
     if (begun) {
-      const HttpRequestParser::State state = parser.parse(connection.buffer);
+      const HttpRequestParser::State state = parser->parse(connection.buffer);
       if (state == HttpRequestParser::State::complete) {
-        return answer(connection, parser.take(), parser.keep_alive() && !draining_);
+        return answer(connection, parser->take(), parser->keep_alive() && !draining_);
       }
       if (state == HttpRequestParser::State::failed) {
-        refuse_request(connection, parser.error_status(), parser.error_text());
+        refuse_request(connection, parser->error_status(), parser->error_text());
         return false;
       }
-      if (parser.take_expects_continue() && !write(connection, "HTTP/1.1 100 Continue\r\n\r\n")) {
+      if (parser->take_expects_continue() && !write(connection, "HTTP/1.1 100 Continue\r\n\r\n")) {
         return false;
       }
     }
@@ -163,6 +174,14 @@ bool HttpServer::serve_one(Connection& connection) {
       if (begun) {
         refuse_request(connection, 400, "malformed HTTP request: it ended early");
       }
+      return false;
+    }
+    busy.hold(bytes->size());
+    if (unfinished_bytes_ > settings_.unfinished_bytes_max) {
+      parser.reset();
+      connection.buffer = std::string();
+      busy.let_go();
+      refuse_request(connection, 503, "too many request bytes in flight");
       return false;
     }
     if (connection.buffer.empty()) {

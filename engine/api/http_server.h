@@ -2,7 +2,8 @@
 // of one connection in order (pipelined ones wait in the stream), one write a response.
 //
 // Promises:
-//  - bounded memory: connections, header bytes and body bytes have limits; what exceeds them is answered 503, 431, 413;
+//  - bounded memory: connections, header bytes and body bytes have limits, and so have the bytes of all unfinished requests
+//    together; what exceeds them is answered 503, 431, 413;
 //  - a request that is malformed, ends early or does not arrive within read_timeout is answered (400, 408) where the client can
 //    still hear it, and its connection closed; other connections never notice;
 //  - `Expect: 100-continue` is answered before the body is read;
@@ -30,6 +31,7 @@ struct HttpServerSettings {
   io::Duration write_timeout = std::chrono::seconds(30);
   io::Duration idle_timeout = std::chrono::seconds(60);
   uint64_t max_connections = 4096;  // 0: no cap
+  uint64_t unfinished_bytes_max = 256u << 20;  // read of requests that are not answered yet, all connections together
 };
 
 class HttpServer {
@@ -76,6 +78,7 @@ class HttpServer {
   io::Task accepting_;
   bool draining_ = false;
   size_t in_flight_ = 0;
+  uint64_t unfinished_bytes_ = 0;
   std::list<Connection> connections_;
   io::Condition changed_;
 };

@@ -26,10 +26,11 @@ struct NodeServer::Connection {
   io::Env& env;
   std::unique_ptr<io::Stream> stream;
   struct Request {
-    bool begun = false;
+    size_t bytes = 0;
     bool cancelled = false;
   };
   std::map<uint64_t, Request> requests;  // in hand
+  size_t request_bytes = 0;
   io::Condition request_ended;
   std::string outgoing;
   bool writing = false;
@@ -64,7 +65,7 @@ NodeServer::NodeServer(io::Env& env, Handler handler, Immediate immediate, size_
       control_concurrency_(control_concurrency) {}
 
 void NodeServer::serve(std::unique_ptr<io::Stream> stream, std::string first_bytes) {
-  Connection connection{env_, std::move(stream), {}, {}, {}, false, false};
+  Connection connection{env_, std::move(stream), {}, 0, {}, {}, false, false};
   FrameReader reader(*connection.stream, std::move(first_bytes));
   io::with_scope([&](io::Scope& scope) {
     while (!connection.broken) {
@@ -113,19 +114,26 @@ void NodeServer::take_request(Connection& connection, io::Scope& scope, uint64_t
       return;
     }
   }
-  while (connection.requests.size() >= kRequestsPerConnection && !connection.broken) {
+  const auto is_full = [&] {
+    return connection.requests.size() >= kRequestsPerConnection ||
+           (!connection.requests.empty() && connection.request_bytes + payload.size() > kRequestBytesPerConnection);
+  };
+  while (is_full() && !connection.broken) {
     connection.request_ended.wait();
   }
-  if (!connection.requests.emplace(id, Connection::Request{}).second) {
+  if (!connection.requests.emplace(id, Connection::Request{payload.size(), false}).second) {
     connection.send(FrameType::error, id, encode_error_text("request id is in use"));
     return;
   }
+  connection.request_bytes += payload.size();
   scope.spawn("node/request", [this, &connection, id, payload = std::move(payload)] {
     struct Leave {
       Connection& connection;
       uint64_t id;
       ~Leave() {
-        connection.requests.erase(id);
+        const auto request = connection.requests.find(id);
+        connection.request_bytes -= request->second.bytes;
+        connection.requests.erase(request);
         connection.request_ended.notify_all();
       }
     } leave{connection, id};
@@ -153,7 +161,6 @@ void NodeServer::handle(Connection& connection, uint64_t id, const std::string& 
     }
   } slot{*this, gated};
   control_running_ += gated ? 1 : 0;
-  request.begun = true;
   const std::string reply = encode(run(payload));
   if (!request.cancelled) {
     connection.send(FrameType::node_reply, id, reply);

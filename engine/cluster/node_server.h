@@ -1,7 +1,8 @@
 // The answering side of the node protocol: reads request frames of one connection, runs the handler of each, sends the replies
 // in whatever order they come to be.
 //
-// Bounds: at most kRequestsPerConnection requests of one connection are in hand (more wait in the stream), at most
+// Bounds: at most kRequestsPerConnection requests and kRequestBytesPerConnection bytes of them are in hand for one connection
+// (a single request may exceed the bytes; more wait in the stream), at most
 // `control_concurrency` control operations of the whole node run at once; creates and deletes are not gated. A reply is written
 // within 5 s and 1 s for each 256 KiB, or the connection is closed.
 //
@@ -25,6 +26,7 @@
 namespace engine::cluster {
 
 inline constexpr size_t kRequestsPerConnection = 1024;
+inline constexpr size_t kRequestBytesPerConnection = 16u << 20;
 
 class NodeServer {
  public:

@@ -231,6 +231,24 @@ TEST_F(HttpServerTest, ConnectionsAboveTheCapAreToldSo) {
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
 }
 
+TEST_F(HttpServerTest, UnfinishedRequestsShareABoundOfBytes) {
+  settings.unfinished_bytes_max = 1'000'000;
+  serve();
+  start_client([&](io::Env& env) {
+    const std::string half = "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n" + std::string(600'000, 'x');
+    auto first = env.net.connect("server:80", env.after(5s));
+    ASSERT_TRUE((*first)->write(half, env.after(5s)).ok());
+    io::sleep_for(200ms);  // all of it has been read
+    auto second = env.net.connect("server:80", env.after(5s));
+    (void)(*second)->write(half, env.after(5s));
+    EXPECT_TRUE(read_all(**second, env.after(5s)).starts_with("HTTP/1.1 503 "));
+    ASSERT_TRUE((*first)->write(std::string(300'000, 'x'), env.after(5s)).ok());
+    (void)(*first)->shutdown_write();
+    EXPECT_TRUE(read_all(**first, env.after(5s)).starts_with("HTTP/1.1 200 "));
+  });
+  run();
+}
+
 TEST_F(HttpServerTest, DrainAnswersWhatHasBegunAndClosesWhatIsIdle) {
   handler_takes = 500ms;
   serve();
