@@ -502,7 +502,6 @@ const std::vector<Exception>& exceptions() {
       {"io/sim/rocksdb_unique_id.cpp", "thread", "thread_local", "RocksDB asks for an id without saying which world asks"},
       {"io/sim/switches.cpp", "thread", "thread_local", "the switchboard of the world that this thread runs"},
       {"io/sim/world.cpp", "thread", "thread_local", "the world that this thread runs"},
-      {"raft/wire.cpp", "pointer-order", "kAlignment", "checks that a frame is aligned; no value comes from the address"},
   };
   return kExceptions;
 }
