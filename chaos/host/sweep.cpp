@@ -15,6 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Real time after which a run counts as hanging: it is stopped and reported with its seed. A run takes a fraction of a second
+// in a release build, some seconds under sanitizers.
+constexpr std::chrono::seconds kSeedLimit{120};
+
 Plan plan_of(uint64_t seed, const std::set<io::Defence>& defects) {
   Plan plan = draw_plan(seed);
   plan.defects = defects;
@@ -52,7 +56,7 @@ class Sweep {
   explicit Sweep(const SweepOptions& options) : options_(options), next_(options.first), began_(Clock::now()) {}
 
   Verdict run() {
-    const PoolSettings pool{options_.jobs, std::chrono::seconds(600)};
+    const PoolSettings pool{options_.jobs, kSeedLimit};
     run_pieces(
         pool, [this](const std::string& request) { return run_seed(request, options_); }, [this] { return next(); },
         [this](const PieceResult& result) { return take(result); });
@@ -206,7 +210,7 @@ Verdict hunt(const HuntOptions& options) {
   uint64_t cpu_us = 0;
   std::optional<RunResult> caught;
   run_pieces(
-      PoolSettings{options.jobs, std::chrono::seconds(600)},
+      PoolSettings{options.jobs, kSeedLimit},
       [&options](const std::string& request) {
         const uint64_t seed = std::stoull(request);
         RunResult with_defect = run_plan(plan_of(seed, {options.defect}));

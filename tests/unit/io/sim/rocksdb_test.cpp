@@ -307,6 +307,31 @@ TEST(RocksdbFault, AFullDiskRefusesWritesAndAReopenGoesOn) {
   EXPECT_EQ(machine.process(), nullptr);
 }
 
+// A compaction that finds no room queues itself again: a pump that ran everything would never end.
+TEST(RocksdbFault, APumpEndsWhileACompactionFindsNoRoom) {
+  for (uint64_t room = 0; room <= 8'000; room += 250) {
+    World world(1);
+    Machine& machine = world.add_machine(named("a"));
+    machine.start([&](Env& env) {
+      auto db = open_database(env);
+      EXPECT_EQ(write_batches(env, *db, 1, 14, false), 14);
+      machine.volume().set_capacity(machine.volume().used() + room);
+      const int last = write_batches(env, *db, 15, 20, false);
+      for (int i = 0; i < 5; ++i) {
+        env.kv.pump();
+      }
+      db.reset();
+      machine.volume().set_capacity(1 << 30);
+      db = open_database(env);
+      EXPECT_GE(checked_index(*db), last);
+      EXPECT_EQ(write_batches(env, *db, 21, 40, false), 40);
+      return 0;
+    });
+    world.run_for(1s);
+    EXPECT_EQ(machine.process(), nullptr) << "with room for " << room << " bytes";
+  }
+}
+
 TEST(RocksdbFault, ALaneHangsWhereItsDiskStalls) {
   World world(1);
   Machine& machine = world.add_machine(named("a"));
