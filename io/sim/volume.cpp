@@ -73,6 +73,7 @@ void Volume::stall() {
 
 void Volume::release() {
   stalled_ = false;
+  lane_hangs_ = false;  // noted outside of a lane (a database closed by the end of its process): nobody took it
   machine_.world().record(TraceKind::fault, machine_.process(), "disk goes on");
   for (const auto& resume : std::exchange(hanging_, {})) {
     resume();
