@@ -121,7 +121,6 @@ Machine::Machine(World& world, uint32_t id, MachineSettings settings)
 Machine::~Machine() = default;
 
 Incarnation& Machine::start(std::function<int(Env&)> main) {
-  (void)volume_->take_lane_hang();  // what a former process met does not hold this one up
   NARAD_CHECK(process_ == nullptr, "one process at a time on a machine");
   if (!powered_) {
     powered_ = true;
