@@ -1,6 +1,9 @@
 #include "chaos/driver.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "raft/log_format.h"
 
 namespace chaos {
 namespace {
@@ -124,17 +127,21 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::stop:
     case Kind::freeze:
     case Kind::slow:
+    case Kind::restart_loop:
     case Kind::kill_at: return strike_process(decision, nodes);
     case Kind::rolling: return roll(decision);
     case Kind::cut:
     case Kind::partition:
     case Kind::heal:
     case Kind::loss:
+    case Kind::slow_reader:
     case Kind::tail: return strike_network(decision, nodes, draws, moment_node);
     case Kind::disk_full:
     case Kind::disk_error:
     case Kind::disk_stall:
-    case Kind::disk_slow: return strike_disk(decision, nodes);
+    case Kind::disk_shrink:
+    case Kind::disk_damage:
+    case Kind::disk_slow: return strike_disk(decision, nodes, draws);
     case Kind::wall_jump:
     case Kind::drift: return strike_clock(decision, nodes);
   }
@@ -150,6 +157,7 @@ void Driver::strike_process(const Decision& decision, const std::vector<int>& no
       case Kind::power_loss: world_.power_loss(node, decision.down); break;
       case Kind::stop: world_.stop(node, decision.down); break;
       case Kind::freeze: machine.freeze(decision.span); break;
+      case Kind::restart_loop: kill_again_and_again(node, decision); break;
       case Kind::slow:
         machine.set_slow_percent(static_cast<uint32_t>(decision.percent));
         after(decision.span, [&machine] { machine.set_slow_percent(100); });
@@ -162,6 +170,18 @@ void Driver::strike_process(const Decision& decision, const std::vector<int>& no
         world_.set_next_down(node, decision.down);
       }
     }
+  }
+}
+
+void Driver::kill_again_and_again(int node, const Decision& decision) {
+  for (uint64_t i = 0; i < decision.times; ++i) {
+    const io::Duration delay = (decision.down + decision.gap) * static_cast<int64_t>(i);
+    world_.note_trouble(world_.now() + delay + decision.down + kEcho);
+    after(delay, [this, node, down = decision.down] {
+      if (!is_healed_) {
+        world_.kill(node, down);
+      }
+    });
   }
 }
 
@@ -241,6 +261,14 @@ void Driver::strike_network(const Decision& decision, const std::vector<int>& no
       break;
     case Kind::partition: partition(decision, draws, moment_node); break;
     case Kind::heal: network.heal_all(); break;
+    case Kind::slow_reader:
+      for (const int node : nodes) {
+        io::sim::Machine& machine = world_.machine(node);
+        world_.note_trouble(world_.now() + decision.span + decision.delay + kEcho);
+        network.set_read_delay(machine, decision.delay);
+        after(decision.span, [&network, &machine] { network.set_read_delay(machine, 0s); });
+      }
+      break;
     case Kind::loss:
       network.set_loss(static_cast<uint32_t>(decision.ppm));
       after(decision.span, [this, &network] {
@@ -262,7 +290,59 @@ void Driver::strike_network(const Decision& decision, const std::vector<int>& no
 
 // ---- disks and clocks ------------------------------------------------------------------------------------------------------
 
-void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes) {
+void Driver::shrink_room(int node, const Decision& decision) {
+  constexpr int64_t kSteps = 8;
+  io::sim::Volume& volume = world_.machine(node).volume();
+  const uint64_t used = volume.used();
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const uint64_t room = decision.bytes * static_cast<uint64_t>(kSteps - 1 - step) / (kSteps - 1);
+    after(decision.span * step / kSteps, [this, &volume, capacity = used + room] {
+      if (!is_healed_) {
+        volume.set_capacity(capacity);
+      }
+    });
+  }
+  after(decision.span, [this, node, &volume] { volume.set_capacity(capacities_[static_cast<size_t>(node)]); });
+}
+
+// Only where the node can tell damage from a torn tail: in the oldest batch, when several later ones say that it was synced.
+// Within the envelope, because the node refuses to start until the bit is right again, and nobody else's copy is touched.
+void Driver::damage_log(int node, const Decision& decision, io::RandomStream& draws) {
+  namespace format = raft::log_format;
+  constexpr int kLaterBatchesMin = 4;
+  io::sim::Volume& volume = world_.machine(node).volume();
+  const std::string folder = std::string(format::kDirectory) + "/";
+  for (const std::string& path : volume.tree().files()) {
+    const auto generation =
+        path.starts_with(folder) ? format::generation_of(std::string_view(path).substr(folder.size())) : std::nullopt;
+    if (!generation) {
+      continue;
+    }
+    const std::string segment = volume.tree().content(path).value_or("");
+    const auto oldest = format::find_batch(segment, *generation, format::kSegmentHeaderBytes);
+    if (!oldest) {
+      return;
+    }
+    const uint64_t end = format::batch_end(*oldest, *format::parse_batch_header(segment, *generation, *oldest));
+    int later = 0;
+    uint64_t at = end;
+    while (const auto header = format::parse_batch_header(segment, *generation, at)) {
+      later += header->frontier >= end ? 1 : 0;
+      at = format::batch_end(at, *header);
+    }
+    if (later < kLaterBatchesMin) {
+      return;
+    }
+    const uint64_t place = *oldest + format::kBatchHeaderBytes + draws.below(format::kEntryHeaderBytes);
+    const int bit = static_cast<int>(draws.below(8));
+    volume.flip_bit(path, place, bit);
+    after(decision.span, [&volume, path, place, bit] { volume.flip_bit(path, place, bit); });
+    world_.kill(node, decision.down);
+    return;
+  }
+}
+
+void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws) {
   for (const int node : nodes) {
     io::sim::Volume& volume = world_.machine(node).volume();
     const io::Instant end = world_.now() + decision.span;
@@ -284,6 +364,14 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         volume.script(fault);
         break;
       }
+      case Kind::disk_shrink:
+        world_.explain(node, end + kDiskEcho);
+        shrink_room(node, decision);
+        break;
+      case Kind::disk_damage:
+        world_.explain(node, end + kDiskEcho);
+        damage_log(node, decision, draws);
+        break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);
         volume.stall();
@@ -325,6 +413,7 @@ void Driver::heal() {
     machine.volume().set_rates({});
     machine.volume().release();
     machine.set_slow_percent(100);
+    network.set_read_delay(machine, 0s);
     machine.clock().set_drift_ppm(0);
   }
   world_.note_trouble(world_.now() + kEcho);

@@ -38,9 +38,12 @@ class Driver {
 
   void strike_process(const Decision& decision, const std::vector<int>& nodes);
   void strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws, int moment_node);
-  void strike_disk(const Decision& decision, const std::vector<int>& nodes);
+  void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
   void strike_clock(const Decision& decision, const std::vector<int>& nodes);
   void roll(const Decision& decision);
+  void kill_again_and_again(int node, const Decision& decision);
+  void shrink_room(int node, const Decision& decision);
+  void damage_log(int node, const Decision& decision, io::RandomStream& draws);
   void cut_between(const std::vector<int>& from, const std::vector<int>& to, bool both, io::Duration span);
   void partition(const Decision& decision, io::RandomStream& draws, int moment_node);
 

@@ -23,6 +23,10 @@ std::string_view kind_name(Kind kind) {
     case Kind::disk_error: return "disk_error";
     case Kind::disk_stall: return "disk_stall";
     case Kind::disk_slow: return "disk_slow";
+    case Kind::restart_loop: return "restart_loop";
+    case Kind::slow_reader: return "slow_reader";
+    case Kind::disk_shrink: return "disk_shrink";
+    case Kind::disk_damage: return "disk_damage";
     case Kind::wall_jump: return "wall_jump";
     case Kind::drift: return "drift";
   }

@@ -27,16 +27,20 @@ enum class Kind {
   freeze,      // node, for: the process does not run, its clocks do
   slow,        // node, for, percent: everything it computes costs that much
   kill_at,     // node, nth, how, down: ends at its nth operation that changes the disk from now on
+  restart_loop,  // node, times, down, gap: killed so many times, `gap` after each start
   rolling,     // down, gap: every node once, one after another, gracefully
   cut,         // node, peers, way, for: no bytes between `node` and `peers` (one way: from node to peers)
   partition,   // shape, for: half, ring, isolate (the leader), bridge
   heal,        // every cut ends
   loss,        // ppm, for: message loss in the whole network
   tail,        // ppm, delay, for: that share of messages takes up to `delay`
+  slow_reader,  // node, delay, for: reads what it is sent that much later
   disk_full,   // node, bytes, for: that much room is left
+  disk_shrink,  // node, bytes, for: that much room is left, and less and less of it
   disk_error,  // node, op, nth: the nth such operation from now on fails once; after a sync the pages are clean
   disk_stall,  // node, for: operations hang
   disk_slow,   // node, ppm, for: that share of operations takes long
+  disk_damage,  // node, down, for: a bit of a synced log entry flips and the process ends; the bit is right again after `for`
   wall_jump,   // node, by: the calendar clock moves
   drift,       // node, rate, for: both clocks run that many ppm fast (negative: slow)
 };
@@ -73,6 +77,7 @@ struct Decision {
   uint64_t percent = 100;
   uint64_t bytes = 0;
   uint64_t nth = 1;
+  uint64_t times = 1;
   std::string way;    // one, both
   std::string shape;  // half, ring, isolate, bridge
   std::string op;     // read, write, sync

@@ -166,6 +166,12 @@ class Drawer {
         decision.how = draws.below(2) == 0 ? "kill" : "power_loss";
         decision.down = down_time(draws);
         break;
+      case Kind::restart_loop:
+        decision.node = one_node(draws);
+        decision.times = draws.below(6) + 3;
+        decision.down = between_ms(draws, 1, 300);
+        decision.gap = between_ms(draws, 1, 1'500);
+        break;
       case Kind::rolling:
         decision.down = between_ms(draws, 50, 2'000);
         decision.gap = between_ms(draws, 500, 4'000);
@@ -180,6 +186,10 @@ class Drawer {
         arm(decision, draws);
         break;
       case Kind::heal:
+        break;
+      case Kind::slow_reader:
+        decision.node = one_node(draws);
+        decision.delay = pick<io::Duration>(draws, {{3, 50ms}, {2, 300ms}, {1, 2s}});
         break;
       case Kind::loss:
         decision.ppm = pick<uint64_t>(draws, {{2, 10'000}, {2, 50'000}, {1, 200'000}});
@@ -202,6 +212,12 @@ class Drawer {
       case Kind::disk_error:
         decision.op = pick<std::string>(draws, {{1, "read"}, {2, "write"}, {3, "sync"}});
         decision.nth = draws.below(20) + 1;
+        break;
+      case Kind::disk_shrink:
+        decision.bytes = pick<uint64_t>(draws, {{2, 20'000}, {1, 200'000}});
+        break;
+      case Kind::disk_damage:
+        decision.down = between_ms(draws, 1, 500);
         break;
       case Kind::disk_stall:
         decision.span = between_ms(draws, 100, 8'000);
@@ -265,6 +281,7 @@ class Drawer {
         {Kind::partition, 60, 2},  {Kind::heal, 25, 2},       {Kind::loss, 30, 2},       {Kind::tail, 30, 2},
         {Kind::disk_full, 20, 1},  {Kind::disk_error, 25, 1}, {Kind::disk_stall, 20, 1}, {Kind::disk_slow, 25, 1},
         {Kind::wall_jump, 20, 1},  {Kind::drift, 20, 1},
+        {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {

@@ -58,6 +58,35 @@ TEST(Run, ListeningChangesNothing) {
   EXPECT_GT(lines, 1'000u);
 }
 
+RunResult run_text(const std::string& text) {
+  return run_plan(parse_plan("narad-chaos plan 1\nseed 5\nnodes 3\nsafety 20s\n" + text).value());
+}
+
+TEST(Run, ADamagedLogIsRefusedUntilItIsRepairedAndNothingIsLost) {
+  const RunResult result = run_text("d1 at 10s disk_damage node=1 down=100ms for=4s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.probes.count("raft log: damage below the synced frontier refused"), 1u);
+  EXPECT_GT(result.starts, 5u);  // three, and those that were refused
+}
+
+TEST(Run, ANodeIsKilledAgainAndAgain) {
+  const RunResult result = run_text("d1 at 5s restart_loop node=leader times=6 down=50ms gap=300ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.starts, 9u);
+}
+
+TEST(Run, ADiskWhoseRoomGoesAwayRefusesAndGoesOnWithRoom) {
+  const RunResult result = run_text("d1 at 5s disk_shrink node=leader bytes=20000 for=8s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GT(result.calls_ok, 0u);
+}
+
+TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
+  const RunResult slow = run_text("d1 at 5s slow_reader node=leader delay=2s for=8s\n");
+  EXPECT_EQ(violation_of(slow), "");
+  EXPECT_GT(slow.elections, run_text("").elections);
+}
+
 class DefectIsCaught : public ::testing::TestWithParam<io::Defence> {};
 
 TEST_P(DefectIsCaught, WithinFiftySeedsByACheckOnASeedThatPassesWithoutIt) {
