@@ -139,7 +139,9 @@ void Invariants::check_log(Node& node, const Core& core, bool is_new_session) {
   node.truncations = log.truncations();
   for (Index index = from; index <= node.last() && index <= ledger_.size(); ++index) {
     const Term term = node.terms[index - node.base - 1];
-    if (ledger_[index - 1].term == term && log.term(index) != term) {
+    // A server that has not heard of the term in which the entry was committed may still follow an earlier leader.
+    const bool is_known_there = core.term() >= ledger_[index - 1].committed_in;
+    if (ledger_[index - 1].term == term && log.term(index) != term && is_known_there) {
       fail("committed durable", core, "cut " + place(index, term) + ", which is committed");
     }
   }

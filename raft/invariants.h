@@ -14,7 +14,8 @@
 //   leader completeness   a committed entry is in the log of every later leader, and no server that lacks it could still
 //                         be elected when it is committed
 //   state-machine safety  an index is committed with one term everywhere
-//   committed durable     what is committed is durable on a quorum at that moment, and never cut from a log
+//   committed durable     what is committed is durable on a quorum at that moment, and never cut from a log by a server of the
+//                         term that committed it or a later one
 //   applied durable       applied <= commit, and applied <= durable in the server's own log
 //   monotone              term, commit, applied and a leader's match of a server never go back; durable only by a cut
 //   restart               term, vote and durable entries are found again
