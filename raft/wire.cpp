@@ -70,15 +70,18 @@ bool decode_entries(const fb::Message& in, Message& out) {
   std::size_t left = payloads == nullptr ? 0 : payloads->size();
   const char* at = left == 0 ? nullptr : reinterpret_cast<const char*>(payloads->data());
   out.entries.reserve(heads->size());
-  for (const fb::EntryHead* head : *heads) {
-    if (head->bytes() > left || head->type() > static_cast<std::uint8_t>(EntryType::configuration)) return false;
+  for (std::size_t i = 0; i < heads->size(); ++i) {
+    // Copied out: the verifier checks that the list lies within the frame, not that it is aligned.
+    fb::EntryHead head;
+    std::memcpy(&head, heads->Data() + i * sizeof head, sizeof head);
+    if (head.bytes() > left || head.type() > static_cast<std::uint8_t>(EntryType::configuration)) return false;
     Entry entry;
-    entry.term = head->term();
+    entry.term = head.term();
     entry.index = out.log_index + 1 + out.entries.size();
-    entry.type = static_cast<EntryType>(head->type());
-    if (head->bytes() > 0) entry.data = std::make_shared<const std::string>(at, head->bytes());
-    at += head->bytes();
-    left -= head->bytes();
+    entry.type = static_cast<EntryType>(head.type());
+    if (head.bytes() > 0) entry.data = std::make_shared<const std::string>(at, head.bytes());
+    at += head.bytes();
+    left -= head.bytes();
     out.entries.push_back(std::move(entry));
   }
   return left == 0;
