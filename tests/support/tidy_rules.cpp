@@ -196,11 +196,12 @@ std::vector<size_t> pointer_formats(const Source& source) {
 }
 
 std::vector<size_t> unfinished_marks(const Source& source) {
-  static const std::regex kMark(std::string("\\b(TO") + "DO|FIX" + "ME|XX" + "X|HA" + "CK)\\b");
+  static const std::vector<std::string> kMarks = {std::string("TO") + "DO", std::string("FIX") + "ME",
+                                                  std::string("XX") + "X", std::string("HA") + "CK"};
   std::vector<size_t> found;
-  for (size_t i = 0; i < source.lines.size(); ++i) {
-    if (std::regex_search(source.lines[i], kMark)) {
-      found.push_back(i + 1);
+  for (const std::string& mark : kMarks) {
+    for (size_t line : lines_matching(source.lines, mark.c_str(), std::regex("\\b" + mark + "\\b"))) {
+      found.push_back(line);
     }
   }
   return found;
