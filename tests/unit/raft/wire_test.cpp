@@ -46,6 +46,7 @@ void expect_equal(const Message& a, const Message& b) {
   EXPECT_EQ(a.echo_session, b.echo_session);
   EXPECT_EQ(a.campaign_term, b.campaign_term);
   EXPECT_EQ(a.granted, b.granted);
+  EXPECT_EQ(a.is_transfer, b.is_transfer);
   EXPECT_EQ(a.log_index, b.log_index);
   EXPECT_EQ(a.log_term, b.log_term);
   EXPECT_EQ(a.commit, b.commit);
