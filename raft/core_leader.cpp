@@ -106,7 +106,7 @@ void Core::on_append_reply(const Message& message) {
   if (has_advanced) advance_commit();
   if (role_ != Role::leader) return;
   if (!reads_.empty()) answer_reads();
-  if (has_advanced) advance_transfer();
+  if (has_advanced && transfer_ && !transfer_->is_told) advance_transfer();
 }
 
 void Core::observe_session(const Message& message, Progress& progress) {

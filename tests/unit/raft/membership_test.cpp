@@ -27,6 +27,11 @@ void acknowledge_all(Hand& hand) {
   hand.step(hand.acknowledge("c", hand.core->last_index()));
 }
 
+void apply_all(Hand& hand) {
+  hand.take();
+  if (!hand.committed.empty()) hand.core->applied(hand.committed.back().index);
+}
+
 TEST(ConfigurationChange, EachStepMovesAtMostOneVoter) {
   Configuration now = settled({"a", "b", "c"});
   EXPECT_EQ(apply(change(Kind::add, "d", "d:1"), now), ChangeVerdict::changed);
@@ -223,6 +228,7 @@ TEST(CoreTransfer, TheTargetCampaignsAtOnceUnlessItsLogEndsBefore) {
 TEST(CoreStall, ALeaderWhoseDiskHangsIsGoneByTheBound) {
   Hand hand;
   lead_and_commit(hand);
+  apply_all(hand);
   const Payload command = payload("x");
   ASSERT_EQ(hand.core->propose(std::span(&command, 1)).refusal, Refusal::none);
   hand.take();  // the write is handed out and never ends
@@ -240,6 +246,7 @@ TEST(CoreStall, ALeaderWhoseDiskHangsIsGoneByTheBound) {
   for (int i = 0; i < 20; ++i) hand.tick();
   EXPECT_TRUE(hand.sent.empty());
   hand.persist();
+  apply_all(hand);
   EXPECT_EQ(hand.core->disk_waits_since(), io::kNever);
   hand.tick();
   EXPECT_EQ(hand.core->role(), Role::pre_candidate);
@@ -250,9 +257,10 @@ TEST(CoreStall, ASlowDiskIsNoStall) {
   lead_and_commit(hand);
   const Payload command = payload("x");
   for (int i = 0; i < 100; ++i) {
+    apply_all(hand);
     ASSERT_EQ(hand.core->propose(std::span(&command, 1)).refusal, Refusal::none);
     hand.take();
-    for (int beats = 0; beats < 20; ++beats) {
+    for (int beats = 0; beats < 15; ++beats) {
       hand.tick();
       hand.step(hand.acknowledge("b", hand.core->last_index()));
       hand.step(hand.acknowledge("c", hand.core->last_index()));

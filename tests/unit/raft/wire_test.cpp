@@ -61,12 +61,13 @@ void expect_equal(const Message& a, const Message& b) {
 
 TEST(RaftWire, BringsEveryKindOfMessageOver) {
   expect_equal(std::get<Message>(*wire::decode(encoded(sample()))), sample());
-  for (int type = 1; type <= 6; ++type) {
+  for (int type = 1; type <= 7; ++type) {
     Message message;
     message.type = static_cast<MessageType>(type);
     message.term = 3;
     message.campaign_term = 4;
     message.granted = type % 2 == 0;
+    message.is_transfer = type == 3;
     message.rejected = type % 3 == 0;
     message.match = 10;
     message.hint_index = 11;
