@@ -310,9 +310,10 @@ void RaftServer::drive() {
     core_->ready(ready_);
     follow_configuration();
     note_role_changes();
-    send_all(ready_.messages);
-    take_for_disk();
+    // In this order: the store lane and the disk work while this thread writes messages.
     take_for_apply();
+    take_for_disk();
+    send_all(ready_.messages);
     take_reads();
   }
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.

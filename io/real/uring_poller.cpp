@@ -32,17 +32,16 @@ struct UringPoller::PollRecord : Record {
 
 struct UringPoller::StepRecord : Record {
   FileRecord* file = nullptr;
-  int result = 0;
 };
 
-// A file operation in the ring: at most one entry that moves bytes and one that syncs are with the kernel.
+// A file operation in the ring: at most one entry that moves bytes and one that syncs are with the kernel, and exactly one
+// completion is awaited. Of a write with its sync that is the sync's, so that the loop is not woken for the write alone; when
+// the write fails or is short, it is the write's, and the sync, which the kernel then cancels, is not reported.
 struct UringPoller::FileRecord {
   std::shared_ptr<FileOperation> operation;
   StepRecord move;
   StepRecord sync;
   bool moves = false;
-  bool syncs = false;
-  int awaited = 0;
 };
 
 Result<std::unique_ptr<UringPoller>> UringPoller::make() {
@@ -70,9 +69,9 @@ Status UringPoller::set_up() {
     if (result != -EINVAL) {
       if (result >= 0) {
         is_set_up_ = true;
-        constexpr unsigned kNeeded = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+        constexpr unsigned kNeeded = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_CQE_SKIP;
         if ((parameters.features & kNeeded) != kNeeded) {
-          return fail(ErrorKind::invalid, "io_uring: this kernel's version lacks timed waits");
+          return fail(ErrorKind::invalid, "io_uring: this kernel's version lacks timed waits or skipped completions");
         }
       }
       break;
@@ -166,27 +165,26 @@ void UringPoller::unwatch(Watch& watch, int) {
 void UringPoller::start_file(std::shared_ptr<FileOperation> operation) {
   auto* record = new FileRecord;
   record->operation = std::move(operation);
-  record->move = {{Record::Kind::step}, record, 0};
-  record->sync = {{Record::Kind::step}, record, 0};
+  record->move = {{Record::Kind::step}, record};
+  record->sync = {{Record::Kind::step}, record};
   submit_steps(*record);
+  // At once and not at the end of the turn: the disk works while the loop goes on. What the kernel does not take now, the turn
+  // hands over.
+  (void)io_uring_submit(&ring_);
 }
 
 void UringPoller::submit_steps(FileRecord& record) {
   FileOperation& operation = *record.operation;
   const int descriptor = operation.file().descriptor();
   record.moves = operation.left() > 0;
-  record.syncs = operation.syncs() && operation.left() <= kStepBytesMax;
-  record.awaited = (record.moves ? 1 : 0) + (record.syncs ? 1 : 0);
-  if (record.awaited == 0) {  // nothing to be moved: a read of no bytes
-    record.syncs = true;
-    record.awaited = 1;
-    make_room(1);
+  const bool syncs = operation.syncs() && operation.left() <= kStepBytesMax;
+  make_room(2);
+  if (!record.moves && !syncs) {  // a read of no bytes
     io_uring_sqe* nothing = entry();
     io_uring_prep_nop(nothing);
     io_uring_sqe_set_data(nothing, &record.sync);
     return;
   }
-  make_room(2);
   if (record.moves) {
     io_uring_sqe* move = entry();
     const auto length = static_cast<unsigned>(std::min(operation.left(), kStepBytesMax));
@@ -195,12 +193,12 @@ void UringPoller::submit_steps(FileRecord& record) {
     } else {
       io_uring_prep_write(move, descriptor, operation.data(), length, operation.offset());
     }
-    if (record.syncs) {
-      move->flags |= IOSQE_IO_LINK;
+    if (syncs) {
+      move->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
     }
     io_uring_sqe_set_data(move, &record.move);
   }
-  if (record.syncs) {
+  if (syncs) {
     io_uring_sqe* sync = entry();
     io_uring_prep_fsync(sync, descriptor, IORING_FSYNC_DATASYNC);
     io_uring_sqe_set_data(sync, &record.sync);
@@ -281,19 +279,19 @@ void UringPoller::poll_completed(PollRecord& record, int result, bool more) {
 }
 
 void UringPoller::step_completed(StepRecord& step, int result) {
-  step.result = result;
   FileRecord& record = *step.file;
-  if (--record.awaited > 0) {
-    return;
-  }
   FileOperation& operation = *record.operation;
-  const bool more = record.moves && operation.step_moved(record.move.result);
-  if (!more && !operation.failed() && record.syncs && operation.left() == 0) {
-    // A short write breaks the link and so cancels its sync; then bytes were left, and both are asked for again.
-    operation.step_synced(record.sync.result);
+  bool goes_on = false;
+  if (&step == &record.move) {
+    const bool more = operation.step_moved(result);
+    goes_on = more || (operation.syncs() && !operation.failed());  // its sync did not run
+  } else {
+    if (record.moves) {
+      operation.step_moved(static_cast<int64_t>(operation.left()));  // only after all of it comes the sync
+    }
+    operation.step_synced(result);
   }
-  const bool unsynced = operation.syncs() && !record.syncs;
-  if (more || (unsynced && !operation.failed())) {
+  if (goes_on) {
     submit_steps(record);
     return;
   }
