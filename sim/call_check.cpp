@@ -33,7 +33,7 @@ std::optional<Violation> CallCheck::judge(const Call& call, bool may_answer_earl
     switch (call.kind) {
       case CallKind::create: wrong = judge_create(call); break;
       case CallKind::patch: wrong = judge_patch(call); break;
-      case CallKind::remove: wrong = judge_remove(call); break;
+      case CallKind::remove: wrong = judge_remove(call, may_answer_early); break;
       case CallKind::read: wrong = judge_read(call); break;
       case CallKind::list: wrong = judge_list(call); break;
     }
@@ -123,15 +123,32 @@ std::optional<Violation> CallCheck::judge_patch(const Call& call) {
                                         std::to_string(*first) + " on");
 }
 
-std::optional<Violation> CallCheck::judge_remove(const Call& call) {
-  // Deletes carry no mark of their own: the first one in the call's time that no other call has claimed.
+// Any deletion of the topic within the call's time may be this call's; one that the answering node had not applied only if it had a
+// reason to answer early.
+std::optional<Violation> CallCheck::judge_remove(const Call& call, bool may_answer_early) {
+  std::vector<Index> within;
   for (const Index index : book_.model().deletions(call.name, 0, book_.last_index())) {
     const LogBook::Line& line = book_.line(index);
-    if (line.at >= call.asked && line.at <= call.answered && !claimed_.contains(index)) {
-      return acknowledged(call, index);
+    if (line.at >= call.asked && line.at <= call.answered) {
+      within.push_back(index);
     }
   }
-  return violation(kInTheLog, call, "was acknowledged, but no entry deleted the topic between asking and answering");
+  const bool must_have_applied = !may_answer_early && call.same_life;
+  std::vector<Index> candidates = within;
+  if (must_have_applied) {
+    std::erase_if(candidates, [&](Index index) { return index > call.applied_after; });
+  }
+  if (deletions_.add(candidates)) {
+    last_acked_ = candidates.front();
+    return std::nullopt;
+  }
+  if (deletions_.add(within)) {
+    return violation(kReadYourWrite, call,
+                     "was acknowledged by a node that had applied only " + std::to_string(call.applied_after) +
+                         ", up to which no deletion can be this call's, and had no reason to answer early");
+  }
+  return violation(kInTheLog, call,
+                   "was acknowledged, but between asking and answering no entry deleted the topic that did not answer another call");
 }
 
 std::optional<Violation> CallCheck::judge_refused_again(const Call& call) const {

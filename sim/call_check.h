@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/claims.h"
 #include "sim/history.h"
 #include "sim/log_book.h"
 #include "sim/violation.h"
@@ -45,7 +46,7 @@ class CallCheck {
  private:
   std::optional<Violation> judge_create(const Call& call);
   std::optional<Violation> judge_patch(const Call& call);
-  std::optional<Violation> judge_remove(const Call& call);
+  std::optional<Violation> judge_remove(const Call& call, bool may_answer_early);
   std::optional<Violation> judge_refusal(const Call& call);
   std::optional<Violation> judge_read(const Call& call);
   std::optional<Violation> judge_list(const Call& call);
@@ -55,9 +56,10 @@ class CallCheck {
                                           const std::string& shown, const std::function<bool(Index)>& fits) const;
 
   const LogBook& book_;
-  std::set<Index> claimed_;
+  std::set<Index> claimed_;  // entries of creates and patches, which carry a mark
+  Claims deletions_;
   Index acked_ = 0;
-  Index last_acked_ = 0;  // the index that the call judged last was acknowledged with
+  Index last_acked_ = 0;  // the index that the call judged last was acknowledged with; a delete: the least it may have been
   uint64_t judged_ = 0;
 };
 

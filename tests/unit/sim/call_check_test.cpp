@@ -98,6 +98,31 @@ TEST_F(CallCheckTest, EachAcknowledgedDeleteNeedsADeletionOfItsOwn) {
   EXPECT_EQ(rule(call(3, CallKind::remove, "a", 4, 6, 204)), "an acknowledged write is in the log");
 }
 
+// Found by a seed: the delete that was asked first took effect first and was answered last, by a node that had not yet applied the
+// other's entry.
+TEST_F(CallCheckTest, DeletesOfOneNameMayBeAnsweredInAnotherOrderThanTheirEntries) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::remove, "a", "", 0, 5);
+  entry(ChangeKind::create, "a", "y", kTagBase + 2, 6);
+  entry(ChangeKind::remove, "a", "", 0, 7);
+  EXPECT_EQ(rule(call(4, CallKind::remove, "a", 3, 8, 204)), "");
+  EXPECT_EQ(check.acked(), 2u) << "for certain";
+  Call slow = call(3, CallKind::remove, "a", 4, 9, 204);
+  slow.applied_after = 3;
+  EXPECT_EQ(rule(slow), "");
+  EXPECT_EQ(rule(call(5, CallKind::remove, "a", 4, 9, 204)), "an acknowledged write is in the log") << "a third";
+}
+
+TEST_F(CallCheckTest, ADeleteIsAcknowledgedOnceTheNodeHasAppliedIt) {
+  entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
+  entry(ChangeKind::remove, "a", "", 0, 5);
+  Call early = call(2, CallKind::remove, "a", 4, 6, 204);
+  early.applied_after = 1;
+  CallCheck other(book);
+  EXPECT_FALSE(other.judge(early, true)) << "it had a reason to answer early";
+  EXPECT_EQ(rule(early), "a read after a write sees it");
+}
+
 TEST_F(CallCheckTest, APatchKeepsWhatItDoesNotName) {
   entry(ChangeKind::create, "a", "x", kTagBase + 1, 1);
   entry(ChangeKind::update, "a", "x", kTagBase + 2, 2, 6);
