@@ -19,6 +19,8 @@ enum class Defence {
   apply_before_durable,
   stale_append_truncates,
   same_term_stepdown_clears_vote,
+  config_change_before_term_commit,
+  config_not_undone_on_truncate,
   late_prevote_counts,
   index_apart_from_effects,
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/check.h"
+#include "io/defence.h"
 
 namespace raft {
 
@@ -106,6 +107,65 @@ Configuration bootstrap_configuration(std::vector<std::pair<ServerId, std::strin
   return configuration;
 }
 
+const char* to_string(ConfigurationChange::Kind kind) {
+  switch (kind) {
+    case ConfigurationChange::Kind::add: return "add";
+    case ConfigurationChange::Kind::promote: return "promote";
+    case ConfigurationChange::Kind::demote: return "demote";
+    case ConfigurationChange::Kind::remove: return "remove";
+    case ConfigurationChange::Kind::change_address: return "change_address";
+  }
+  return "unknown";
+}
+
+namespace {
+
+bool is_name(std::string_view text) { return !text.empty() && text.size() <= kTextMax; }
+
+ChangeVerdict apply_add(const ConfigurationChange& change, Configuration& configuration) {
+  if (!is_name(change.id) || !is_name(change.address)) return ChangeVerdict::invalid;
+  if (const Server* known = configuration.find(change.id)) {
+    // Another volume under a member's name is a new server: the old one has to leave first.
+    const bool is_same = known->address == change.address && (!change.store.is_known() || known->store == change.store);
+    return is_same ? ChangeVerdict::already_so : ChangeVerdict::invalid;
+  }
+  if (configuration.servers.size() >= kServersMax) return ChangeVerdict::invalid;
+  configuration.servers.push_back(Server{change.id, change.address, false, change.store});
+  configuration.normalise();
+  return ChangeVerdict::changed;
+}
+
+}  // namespace
+
+ChangeVerdict apply(const ConfigurationChange& change, Configuration& configuration) {
+  using Kind = ConfigurationChange::Kind;
+  if (change.kind == Kind::add) return apply_add(change, configuration);
+  const auto at = std::find_if(configuration.servers.begin(), configuration.servers.end(),
+                               [&](const Server& server) { return server.id == change.id; });
+  if (at == configuration.servers.end()) {
+    return change.kind == Kind::remove ? ChangeVerdict::already_so : ChangeVerdict::not_a_member;
+  }
+  const Server before = *at;
+  switch (change.kind) {
+    case Kind::add:
+      break;
+    case Kind::promote:
+      at->voter = true;
+      break;
+    case Kind::demote:
+      at->voter = false;
+      break;
+    case Kind::remove:
+      configuration.servers.erase(at);
+      return ChangeVerdict::changed;
+    case Kind::change_address:
+      if (!is_name(change.address)) return ChangeVerdict::invalid;
+      at->address = change.address;
+      break;
+  }
+  return *at == before ? ChangeVerdict::already_so : ChangeVerdict::changed;
+}
+
 std::string encode(const Configuration& configuration) {
   NARAD_CHECK(configuration.servers.size() <= kServersMax, "a configuration stays within its bound");
   std::string out;
@@ -163,6 +223,15 @@ std::size_t ConfigurationLog::voter_changes_above(Index index) const {
   return changes;
 }
 
+std::vector<Index> ConfigurationLog::voter_changes_after(Index index) const {
+  std::vector<Index> changes;
+  for (std::size_t at = 1; at < items_.size(); ++at) {
+    if (items_[at].index <= index) continue;
+    if (!items_[at].configuration.same_voters(items_[at - 1].configuration)) changes.push_back(items_[at].index);
+  }
+  return changes;
+}
+
 void ConfigurationLog::append(Index index, Configuration configuration) {
   NARAD_CHECK(index > current_index(), "configurations are appended in log order");
   items_.push_back(Item{index, std::move(configuration)});
@@ -171,8 +240,10 @@ void ConfigurationLog::append(Index index, Configuration configuration) {
 bool ConfigurationLog::truncate(Index from) {
   bool changed = false;
   while (items_.size() > 1 && items_.back().index >= from) {
+    Configuration cut = std::move(items_.back().configuration);
     items_.pop_back();
     changed = true;
+    if (!io::defence(io::Defence::config_not_undone_on_truncate)) items_.back().configuration = std::move(cut);
   }
   NARAD_CHECK(from > items_.front().index, "the base configuration is never cut");
   return changed;

@@ -50,6 +50,34 @@ struct Configuration {
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
+// One step from a configuration to the next. Each moves at most one voter, so the quorums of the two always share a
+// server (Ongaro, section 4.1); Core adds the rules about when.
+struct ConfigurationChange {
+  enum class Kind : std::uint8_t {
+    add,             // `id` joins as a non-voter at `address`; `store` if its volume is known, else the first one heard
+    promote,         // non-voter `id` becomes a voter
+    demote,          // voter `id` becomes a non-voter
+    remove,          // `id` leaves
+    change_address,  // `id` is reached at `address` from now on
+  };
+  Kind kind = Kind::add;
+  ServerId id;
+  std::string address;  // add, change_address
+  StoreId store;        // add
+};
+
+const char* to_string(ConfigurationChange::Kind kind);
+
+enum class ChangeVerdict : std::uint8_t {
+  changed,
+  already_so,   // nothing to do: safe to take for success when a call is tried again
+  not_a_member,
+  invalid,      // an empty or overlong name or address, too many servers, or an `add` that contradicts what is recorded
+};
+
+// Carries `change` out on `configuration`, or leaves it as it is.
+ChangeVerdict apply(const ConfigurationChange& change, Configuration& configuration);
+
 // A configuration without ids, every server a voter: what bootstrap writes. `members` are (id, address) pairs.
 Configuration bootstrap_configuration(std::vector<std::pair<ServerId, std::string>> members);
 
@@ -73,6 +101,9 @@ class ConfigurationLog {
   const Configuration& at(Index index) const;
   // The index that at(index) came from.
   Index index_at(Index index) const;
+
+  // The indexes above `index`, ascending, whose configuration has other voters than the one before.
+  std::vector<Index> voter_changes_after(Index index) const;
 
   // `index` must lie above the newest one's.
   void append(Index index, Configuration configuration);

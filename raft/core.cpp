@@ -16,6 +16,15 @@ const char* to_string(Refusal refusal) {
     case Refusal::too_much_backlog: return "too many entries wait to be applied";
     case Refusal::payload_too_large: return "payload too large";
     case Refusal::too_many_reads: return "too many reads wait";
+    case Refusal::transfer_in_progress: return "transfer in progress";
+    case Refusal::not_committed_in_term: return "no entry of the leader's term has committed yet";
+    case Refusal::change_in_progress: return "another change is in progress";
+    case Refusal::already_so: return "nothing to change";
+    case Refusal::not_a_member: return "not a member";
+    case Refusal::invalid_change: return "invalid change";
+    case Refusal::not_caught_up: return "not caught up";
+    case Refusal::no_live_majority: return "no live majority would remain";
+    case Refusal::not_a_voter: return "not a voter";
   }
   return "unknown";
 }
@@ -30,11 +39,12 @@ void Ready::clear() {
   committed.clear();
   reads.clear();
   role_changes.clear();
+  transfers.clear();
 }
 
 bool Ready::is_empty() const {
   return !hard_state && entries.empty() && messages.empty() && messages_after_persist.empty() && committed.empty() &&
-         reads.empty() && role_changes.empty();
+         reads.empty() && role_changes.empty() && transfers.empty();
 }
 
 Core::Core(Identity identity, Settings settings, InitialState initial, io::RandomStream random, io::Instant now)
@@ -67,7 +77,9 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
 
   draw_election_deadline();
   // Nobody else could lead: no reason to wait.
-  if (can_campaign() && configuration().voter_count() == 1) election_deadline_ = now_;
+  if (can_campaign() && configuration().is_voter(identity_.id) && configuration().voter_count() == 1) {
+    election_deadline_ = now_;
+  }
 }
 
 void Core::observe_time(io::Instant now) {
@@ -78,14 +90,19 @@ void Core::observe_time(io::Instant now) {
 void Core::tick(io::Instant now) {
   observe_time(now);
   if (role_ == Role::leader) {
-    if (now_ >= heartbeat_deadline_) heartbeat();
+    if (give_way_if_stalled()) return;
+    if (transfer_ && now_ >= transfer_->deadline) end_transfer(TransferEnd::Outcome::timed_out);
+    if (role_ == Role::leader && now_ >= heartbeat_deadline_) heartbeat();
   } else if (can_campaign() && now_ >= election_deadline_) {
     start_pre_vote();
   }
 }
 
 io::Instant Core::next_deadline() const {
-  if (role_ == Role::leader) return heartbeat_deadline_;
+  if (role_ == Role::leader) {
+    const io::Instant due = std::min(heartbeat_deadline_, stall_deadline());
+    return transfer_ ? std::min(due, transfer_->deadline) : due;
+  }
   return can_campaign() ? election_deadline_ : io::kNever;
 }
 
@@ -116,6 +133,9 @@ void Core::step(Message&& message, io::Instant now) {
     case MessageType::append_reply:
       on_append_reply(message);
       break;
+    case MessageType::timeout_now:
+      on_timeout_now(message);
+      break;
   }
 }
 
@@ -124,6 +144,11 @@ ProposeResult Core::propose(std::span<const Payload> payloads) {
   if (role_ != Role::leader) {
     result.refusal = Refusal::not_leader;
     result.leader = leader_;
+    return result;
+  }
+  if (transfer_) {
+    SOMETIMES("raft: proposal refused, leadership is being handed over");
+    result.refusal = Refusal::transfer_in_progress;
     return result;
   }
   if (unapplied_bytes_ >= settings_.unapplied_bytes_max) {
@@ -155,6 +180,7 @@ void Core::hard_state_persisted(const HardState& hard_state) {
   NARAD_CHECK(hard_state.term <= hard_state_.term, "only a hard state that was handed out is stored");
   durable_hard_state_ = hard_state;
   is_hard_state_durable_ = durable_hard_state_ == hard_state_;
+  watch_disk(true);
   if (is_hard_state_durable_) count_own_vote();
 }
 
@@ -171,6 +197,7 @@ void Core::persisted(Term append_term, Index index) {
   index = std::min(index, handed_);
   if (index <= durable_) return;
   durable_ = index;
+  watch_disk(true);
   if (role_ == Role::leader) {
     advance_commit();
   } else if (owes_ack_ && !leader_.empty()) {
@@ -186,6 +213,7 @@ void Core::applied(Index index) {
     applying_bytes_ -= cost;
   }
   applied_ = index;
+  watch_applies(true);
 }
 
 std::optional<io::Instant> Core::leader_contact() const {
@@ -250,7 +278,7 @@ Index Core::hand_out_limit() const {
 bool Core::has_ready() const {
   return must_send_ || handed_ < log_.last_index() || !messages_.empty() || !messages_after_persist_.empty() ||
          applying_ < hand_out_limit() || !(handed_hard_state_ == hard_state_) || !read_results_.empty() ||
-         !role_changes_.empty();
+         !role_changes_.empty() || !transfer_ends_.empty();
 }
 
 void Core::ready(Ready& out) {
@@ -267,6 +295,7 @@ void Core::ready(Ready& out) {
   out.messages_after_persist.swap(messages_after_persist_);
   out.reads.swap(read_results_);
   out.role_changes.swap(role_changes_);
+  out.transfers.swap(transfer_ends_);
 }
 
 Ready Core::ready() {
@@ -279,12 +308,14 @@ void Core::hand_out_for_disk(Ready& out) {
   if (!(handed_hard_state_ == hard_state_)) {
     out.hard_state = hard_state_;
     handed_hard_state_ = hard_state_;
+    watch_disk(false);
   }
   if (handed_ == log_.last_index()) return;
   out.append_term = append_term_;
   out.replaces_suffix = stored_last_ > handed_;
   log_.copy(handed_ + 1, log_.last_index(), ~std::uint64_t{0}, out.entries);
   handed_ = stored_last_ = log_.last_index();
+  watch_disk(false);
 }
 
 void Core::hand_out_for_apply(Ready& out) {
@@ -293,6 +324,7 @@ void Core::hand_out_for_apply(Ready& out) {
   std::uint64_t cost = 0;
   applying_ = log_.copy(applying_ + 1, limit, settings_.applying_bytes_max - applying_bytes_, out.committed, &cost);
   applying_bytes_ += cost;
+  watch_applies(false);
 }
 
 }  // namespace raft

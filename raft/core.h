@@ -65,6 +65,11 @@ struct Settings {
   std::uint64_t applying_bytes_max = 4u << 20;
   // Reads waiting for their round: more are refused.
   std::uint32_t pending_reads_max = 65536;
+  // No change of the configuration may leave fewer voters than this.
+  std::uint32_t voters_min = 1;
+  // A leader whose disk or state machine has made no progress on what it was handed for this long no longer leads: it
+  // begins to hand over one longest election timeout before, and steps down at the latest then.
+  io::Duration stall_bound = std::chrono::seconds(2);
 };
 
 // Who this server is. Nothing of it changes while the Core lives.
@@ -93,6 +98,15 @@ enum class Refusal : std::uint8_t {
   too_much_backlog,  // the state machine lags: try later
   payload_too_large,
   too_many_reads,
+  transfer_in_progress,  // leadership is being handed over: try again, elsewhere if need be
+  not_committed_in_term, // no entry of this leader's own term has committed yet: try again
+  change_in_progress,    // a configuration that is not committed yet is in force: try again
+  already_so,            // nothing to change
+  not_a_member,
+  invalid_change,        // see ChangeVerdict::invalid
+  not_caught_up,         // the server to promote or to lead is behind or silent: try again
+  no_live_majority,      // the voters that would remain are too few, or most of them are silent
+  not_a_voter,           // only a voter can lead
 };
 
 const char* to_string(Refusal refusal);
@@ -103,6 +117,33 @@ struct ProposeResult {
   Index first = 0;  // accepted: index of the first payload; the others follow
   ServerId leader;  // not_leader: the leader this server follows, if any
 };
+
+struct ChangeResult {
+  Refusal refusal = Refusal::none;
+  Term term = 0;    // accepted: of the configuration entry. The change is made once the entry of this term at this index
+  Index index = 0;  // is committed; until then its fate is unknown, as a proposal's
+  ServerId leader;  // not_leader: the leader this server follows, if any
+};
+
+struct TransferStart {
+  Refusal refusal = Refusal::none;
+  ServerId to;      // accepted: who is to lead
+  ServerId leader;  // not_leader: the leader this server follows, if any
+};
+
+// How an accepted transfer ended. Each ends within election_timeout_max, and with its leader's term.
+struct TransferEnd {
+  enum class Outcome : std::uint8_t {
+    handed_over,  // the other server was told to campaign, and this one has since seen a newer term
+    timed_out,    // this server goes on leading (unless it had a reason of its own to go)
+    lost,         // leadership was lost before the other server was told
+  };
+  ServerId to;
+  Term term = 0;  // of this leader
+  Outcome outcome = Outcome::lost;
+};
+
+const char* to_string(TransferEnd::Outcome outcome);
 
 struct ReadRefusal {
   Refusal refusal = Refusal::none;
@@ -145,6 +186,7 @@ struct Ready {
 
   std::vector<ReadResult> reads;
   std::vector<RoleChange> role_changes;
+  std::vector<TransferEnd> transfers;
 
   void clear();
   bool is_empty() const;
@@ -164,7 +206,8 @@ struct ServerProgress {
 class Core {
  public:
   // Checks that `initial` is consistent (term at least the last entry's, entries consecutive, applied within the log).
-  // A server without a voting right, or without a configuration, never campaigns; it follows whoever leads.
+  // A server without a voting right, or without a configuration, never campaigns; it follows whoever leads. (While the
+  // loss of its voting right is not known to be committed, it still does.)
   // `random` is this core's own stream; only election timeouts are drawn from it.
   Core(Identity identity, Settings settings, InitialState initial, io::RandomStream random, io::Instant now);
 
@@ -185,6 +228,20 @@ class Core {
   // Appends one command entry for each payload to the leader's log: all of them or none. An empty span is accepted and
   // does nothing. Replication begins with the next ready().
   ProposeResult propose(std::span<const Payload> payloads);
+
+  // Appends the configuration that one step makes of the one in force; it is in force at once, and undone if its entry is
+  // cut. Refused before an entry of the leader's own term has committed and while another configuration waits for its
+  // commit (raft-dev 2015: else two leaders' changes could each find a quorum). A promotion asks that the server
+  // has caught up: it has lately stored, within an election timeout, everything the log held when that time began. No step
+  // may leave fewer than voters_min voters, or voters most of which are silent. A leader that removes or demotes
+  // itself leads on, without counting itself, until that has committed; then it hands over and steps down.
+  ChangeResult change_configuration(const ConfigurationChange& change);
+  bool is_caught_up(const ServerId& id) const;  // false on any but the leader
+
+  // Hands leadership to voter `to`, or to the voter whose log reaches furthest when `to` is empty: proposals and changes
+  // are refused from now on, the voter is brought to the end of the log, then told to campaign at once. Ends within
+  // election_timeout_max, as Ready::transfers says. The same transfer asked for again is accepted and changes nothing.
+  TransferStart transfer_leadership(const ServerId& to);
 
   // Asks for the index at which a read sees every write acknowledged before this call. Answered by a ReadResult with
   // `context` (the caller's own number) once a quorum has answered a round begun after this call and an entry of the
@@ -233,6 +290,11 @@ class Core {
   // Whether an entry of this leader's own term has committed, which reads and configuration changes wait for.
   bool has_committed_in_term() const;
   std::uint64_t unapplied_bytes() const { return unapplied_bytes_; }
+  // Who is being handed the leadership; empty: nobody.
+  const ServerId& transfer_target() const;
+  // Since when what was handed to the disk, or to the state machine, has not moved; kNever: nothing waits there.
+  io::Instant disk_waits_since() const { return disk_wait_.since; }
+  io::Instant apply_waits_since() const { return apply_wait_.since; }
 
   // When this server sent the newest message that the current leader has answered; nothing if it has none in this term.
   // On the leader: the time by which a quorum (itself included) had been sent something it answered.
@@ -267,8 +329,8 @@ class Core {
   void become_follower(Term term, const ServerId& leader, const char* reason);
   void forget_leader_of_term();
   void start_pre_vote();
-  void start_election();
-  void request_votes(MessageType type);
+  void start_election(bool is_transfer);
+  void request_votes(MessageType type, bool is_transfer);
   void count_own_vote();
   void decide_ballot();
   void become_leader();
@@ -285,6 +347,26 @@ class Core {
   void accept_append(const ServerId& to, Index proven);
   void refuse_append(const Message& request);
   Index acknowledged() const;
+
+  // core_membership.cpp
+  Refusal why_not_change(const ConfigurationChange& change, const Configuration& next) const;
+  bool is_live(const ServerId& id) const;
+  bool has_live_majority(const Configuration& servers) const;
+  void append_configuration(const Configuration& next);
+  void leave_when_removed();
+
+  // core_transfer.cpp
+  const ServerId* most_caught_up_voter() const;
+  void begin_transfer(const ServerId& to);
+  void advance_transfer();
+  void end_transfer(TransferEnd::Outcome outcome);
+  void on_timeout_now(const Message& message);
+  void watch_disk(bool has_moved);
+  void watch_applies(bool has_moved);
+  bool is_stalled(io::Duration bound) const;
+  bool give_way_if_stalled();
+  io::Duration handover_time() const;
+  io::Instant stall_deadline() const;
 
   // core_leader.cpp
   void track_servers();
@@ -308,6 +390,22 @@ class Core {
     std::uint64_t context = 0;
     std::uint64_t round = 0;  // 0: its round has not begun
     Index index = 0;
+  };
+
+  struct Transfer {
+    ServerId to;
+    Term term = 0;
+    io::Instant deadline;
+    bool is_told = false;
+  };
+  // Since when what the disk, or the state machine, was handed has not moved; kNever: nothing waits.
+  struct Wait {
+    io::Instant since = io::kNever;
+    void update(bool is_waiting, bool has_moved, io::Instant now) {
+      if (!is_waiting) since = io::kNever;
+      else if (has_moved || since == io::kNever) since = now;
+    }
+    bool is_over(io::Instant now, io::Duration bound) const { return since != io::kNever && now - since >= bound; }
   };
 
   const Identity identity_;
@@ -335,6 +433,9 @@ class Core {
   std::uint64_t unapplied_bytes_ = 0;
   std::uint64_t applying_bytes_ = 0;
 
+  Wait disk_wait_;
+  Wait apply_wait_;
+
   Role role_ = Role::follower;
   ServerId leader_;
   io::Instant election_deadline_;
@@ -361,6 +462,7 @@ class Core {
   io::Instant heartbeat_deadline_;
   std::uint64_t round_ = 0;
   Index term_start_ = 0;  // the leader's first entry
+  std::optional<Transfer> transfer_;
   bool must_send_ = false;       // ready() has appends to make
   bool must_broadcast_ = false;  // ... and every server gets one: a round has begun
   std::vector<PendingRead> reads_;                // in order of arrival
@@ -371,6 +473,7 @@ class Core {
   std::vector<Message> messages_after_persist_;
   std::vector<ReadResult> read_results_;
   std::vector<RoleChange> role_changes_;
+  std::vector<TransferEnd> transfer_ends_;
 };
 
 }  // namespace raft

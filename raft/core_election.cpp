@@ -23,7 +23,11 @@ bool is_pre_vote(MessageType type) {
 bool Core::can_campaign() const {
   // Also false for a server whose volume is not the one that the configuration has recorded: it is a stranger under an
   // old name, and its empty log has promised nothing.
-  return configuration().admits(identity_.id, identity_.store);
+  if (configuration().admits(identity_.id, identity_.store)) return true;
+  // A configuration that this server is no voter of may never commit without it: if only its own log holds it, nobody
+  // else can be elected. It may lead until then, without counting itself (Ongaro, section 4.2.2).
+  const Index index = configurations_.current_index();
+  return index > commit_ && configurations_.at(index - 1).admits(identity_.id, identity_.store);
 }
 
 bool Core::hears_leader() const {
@@ -48,6 +52,8 @@ void Core::become_follower(Term term, const ServerId& leader, const char* reason
   }
   if (role_ == Role::leader) {
     fail_reads();
+    const bool is_handed_over = transfer_ && transfer_->is_told && is_new_term;
+    if (transfer_) end_transfer(is_handed_over ? TransferEnd::Outcome::handed_over : TransferEnd::Outcome::lost);
     progress_.clear();
     must_send_ = false;
   }
@@ -63,7 +69,7 @@ void Core::become_follower(Term term, const ServerId& leader, const char* reason
 // Brings this server to the message's term, or decides that the message is not to be looked at. Returns whether to go on.
 bool Core::settle_term(const Message& message) {
   const bool is_election = is_request(message.type);
-  if (is_election && hears_leader() && message.from != leader_) {
+  if (is_election && hears_leader() && message.from != leader_ && !message.is_transfer) {
     // Who hears a leader helps nobody to depose it. The leader's own request is another matter: it has stepped down
     // and says so, and to ignore it could leave the cluster without anyone who can be elected.
     SOMETIMES("raft: vote refused, a leader is heard");
@@ -102,6 +108,15 @@ void Core::forget_leader_of_term() {
 
 void Core::start_pre_vote() {
   NARAD_CHECK(can_campaign(), "only voters campaign");
+  if (is_stalled(settings_.election_timeout_max)) {
+    // It could not store its own vote, or would lead without applying: let others try.
+    SOMETIMES("raft: no campaign while the disk or the applies stall");
+    leader_.clear();
+    owes_ack_ = false;
+    if (role_ != Role::follower) become_follower(hard_state_.term, ServerId(), "its disk or its applies stall");
+    draw_election_deadline();
+    return;
+  }
   if (role_ == Role::pre_candidate || role_ == Role::candidate) SOMETIMES("raft: election timed out, tried again");
   role_ = Role::pre_candidate;
   leader_.clear();
@@ -110,11 +125,11 @@ void Core::start_pre_vote() {
   draw_election_deadline();
   note_role("no leader heard");
   ballot_.record(ElectionKind::pre_vote, ballot_.term(), identity_.id, identity_.store, true);
-  request_votes(MessageType::pre_vote_request);
+  request_votes(MessageType::pre_vote_request, false);
   decide_ballot();
 }
 
-void Core::start_election() {
+void Core::start_election(bool is_transfer) {
   hard_state_ = HardState{hard_state_.term + 1, identity_.id};
   is_hard_state_durable_ = false;
   role_ = Role::candidate;
@@ -122,17 +137,19 @@ void Core::start_election() {
   forget_leader_of_term();
   ballot_ = Ballot(ElectionKind::vote, hard_state_.term, configuration());
   draw_election_deadline();
-  note_role("a quorum would vote for it");
+  owes_ack_ = false;
+  note_role(is_transfer ? "the leader hands over to it" : "a quorum would vote for it");
   // Its own vote counts only once it is durable; the requests wait for that too, or a crash could bring this server
   // back in the old term with votes given to it under way.
-  request_votes(MessageType::vote_request);
+  request_votes(MessageType::vote_request, is_transfer);
 }
 
-void Core::request_votes(MessageType type) {
+void Core::request_votes(MessageType type, bool is_transfer) {
   for (const Ballot::Voter& voter : ballot_.voters()) {
     if (voter.id == identity_.id) continue;
     Message request = make(type, voter.id);
     request.campaign_term = ballot_.term();
+    request.is_transfer = is_transfer;
     request.log_index = log_.last_index();
     request.log_term = log_.last_term();
     send(std::move(request));
@@ -197,7 +214,7 @@ void Core::decide_ballot() {
       return;
     case ElectionResult::won:
       if (ballot_.kind() == ElectionKind::pre_vote) {
-        start_election();
+        start_election(false);
       } else {
         become_leader();
       }
@@ -207,6 +224,7 @@ void Core::decide_ballot() {
 
 void Core::become_leader() {
   NARAD_CHECK(role_ == Role::candidate && hard_state_.vote == identity_.id, "a leader was a candidate");
+  NARAD_CHECK(!transfer_, "a transfer ends with the leadership it gives away");
   role_ = Role::leader;
   leader_ = identity_.id;
   reads_.clear();

@@ -101,6 +101,7 @@ void Core::cut_log(Index from) {
   if (configurations_.truncate(from)) SOMETIMES("raft: configuration undone by a cut");
   durable_ = std::min(durable_, log_.last_index());
   handed_ = std::min(handed_, log_.last_index());
+  watch_disk(false);
 }
 
 Index Core::acknowledged() const {

@@ -22,7 +22,10 @@ void Core::track_servers() {
     auto [at, is_new] = progress_.try_emplace(server.id, log_.last_index() + 1);
     Progress& progress = at->second;
     // Nobody is out of contact before there was time to answer.
-    if (is_new) progress.contact_ns = now_ns();
+    if (is_new) {
+      progress.contact_ns = now_ns();
+      progress.begin_catch_up(log_.last_index(), now_ns());
+    }
     progress.is_voter = server.voter;
     progress.recorded = server.store;
   }
@@ -57,6 +60,7 @@ void Core::append_first_entry() {
 // A server was heard through `store`. Records it where the configuration knows none: that changes no voter, so it may be
 // appended at any time. A recorded store is replaced only by the first leader ever, before its first entry commits.
 void Core::record_store(const ServerId& id, const StoreId& store) {
+  if (transfer_) return;  // the log stands still while leadership is handed over
   const Server* server = configuration().find(id);
   if (server == nullptr || !store.is_known() || server->store == store) return;
   const bool is_founding = !cluster_.is_known() && !configurations_.at(term_start_ - 1).cluster.is_known();
@@ -69,11 +73,7 @@ void Core::record_store(const ServerId& id, const StoreId& store) {
   for (Server& each : next.servers) {
     if (each.id == id) each.store = store;
   }
-  append_to_log(Entry{hard_state_.term, log_.last_index() + 1, EntryType::configuration,
-                      std::make_shared<const std::string>(encode(next))});
-  append_term_ = hard_state_.term;
-  must_send_ = true;
-  track_servers();
+  append_configuration(next);
 }
 
 // --- replication ---
@@ -99,10 +99,14 @@ void Core::on_append_reply(const Message& message) {
     if (!progress.refused(message.log_index, retry_at)) SOMETIMES("raft: stray refusal ignored");
   } else {
     has_advanced = progress.accepted(message.log_index, message.match);
+    progress.follow_catch_up(log_.last_index(), now_ns(), settings_.election_timeout_max.count());
   }
   if (progress.next() <= log_.last_index() || progress.commit_sent < commit_) must_send_ = true;
+  // A commit may end this leadership (leave_when_removed), and with it `progress`.
   if (has_advanced) advance_commit();
+  if (role_ != Role::leader) return;
   if (!reads_.empty()) answer_reads();
+  if (has_advanced && transfer_ && !transfer_->is_told) advance_transfer();
 }
 
 void Core::observe_session(const Message& message, Progress& progress) {
@@ -133,6 +137,7 @@ void Core::heartbeat() {
   }
   must_broadcast_ = false;
   heartbeat_deadline_ = now_ + settings_.heartbeat_interval;
+  advance_transfer();
 }
 
 void Core::send_appends() {
@@ -193,6 +198,7 @@ void Core::advance_commit() {
   }
   commit_to(index);
   must_send_ = true;
+  leave_when_removed();
 }
 
 bool Core::has_committed_in_term() const { return role_ == Role::leader && commit_ >= term_start_; }

@@ -58,6 +58,7 @@ std::optional<Violation> Invariants::observe(const Core& core) {
   if (is_new_session) check_restart(node, core);
   check_hard_state(node, core);
   check_log(node, core, is_new_session);
+  if (violation_) return violation_;
   check_leader(node, core);
   check_commit(node, core, is_new_session);
   check_matches(node, core);
@@ -94,6 +95,8 @@ void Invariants::check_restart(Node& node, const Core& core) {
   fresh.vote = core.vote();
   fresh.base = core.log().base_index();
   fresh.base_term = core.log().base_term();
+  fresh.configuration = core.configuration();
+  fresh.base_configurations = std::move(node.base_configurations);
   fresh.truncations = core.log().truncations();
   node = std::move(fresh);
 }
@@ -157,10 +160,37 @@ void Invariants::check_log(Node& node, const Core& core, bool is_new_session) {
   }
   if (core.durable_index() > log.last_index()) fail("monotone", core, "more is durable than its log holds");
   node.durable = core.durable_index();
-  if (core.configurations().current_index() > core.commit_index() &&
-      core.configurations().voter_changes_above(core.commit_index()) > 1) {
-    fail("one change", core, "has two uncommitted changes of the voters in its log");
+  if (is_new_session || node.configuration_truncations != log.truncations() ||
+      node.configuration_index != core.configurations().current_index()) {
+    node.configuration_truncations = log.truncations();
+    node.configuration_index = core.configurations().current_index();
+    check_configuration(node, core);
   }
+}
+
+// Looked at when a configuration was appended, cut or found at a start.
+void Invariants::check_configuration(Node& node, const Core& core) {
+  const LogView& log = core.log();
+  node.configuration = core.configuration();
+  Index newest = log.last_index();
+  while (newest > log.base_index() && log.at(newest).type != EntryType::configuration) --newest;
+  if (newest == log.base_index()) {
+    if (core.configurations().current_index() > newest) fail("configuration", core, "in force is one of no entry");
+    node.base_configurations.erase(node.base_configurations.begin(), node.base_configurations.lower_bound(newest));
+    const auto [base, is_new] = node.base_configurations.try_emplace(newest, core.configuration());
+    if (!is_new && !(base->second == core.configuration())) {
+      fail("configuration", core, "in force is another than before at the log's base");
+    }
+  } else if (core.configurations().current_index() != newest ||
+             decode_configuration(log.at(newest).bytes()) != core.configuration()) {
+    fail("configuration", core, "in force is not that of entry " + number(newest) + ", the newest in its log");
+  }
+  std::size_t open_changes = 0;
+  for (const Index index : core.configurations().voter_changes_after(core.commit_index())) {
+    const bool is_committed = index <= ledger_.size() && log.term(index) && is_ledger_equal(index, *log.term(index));
+    if (!is_committed) ++open_changes;
+  }
+  if (open_changes > 1) fail("one change", core, "has two uncommitted changes of the voters in its log");
 }
 
 void Invariants::check_entry(const Core& core, Index index, bool is_new_session) {
@@ -276,8 +306,9 @@ void Invariants::check_quorum_holds(const Core& core, Index index, Term term) {
 }
 
 void Invariants::check_nobody_electable_without(const Core& core, Index index, Term term) {
-  const Configuration& servers = core.configuration();
   for (const auto& [id, node] : nodes_) {
+    // A candidate asks the voters of its own configuration, old as it may be.
+    const Configuration& servers = node.configuration;
     const Server* candidate = servers.find(id);
     if (candidate == nullptr || !speaks_for(node, *candidate) || node.has(index, term)) continue;
     if (node.role == Role::leader && node.term > core.term()) {

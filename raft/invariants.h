@@ -19,7 +19,8 @@
 //   applied durable       applied <= commit, and applied <= durable in the server's own log
 //   monotone              term, commit, applied and a leader's match of a server never go back; durable only by a cut
 //   restart               term, vote and durable entries are found again
-//   one change            at most one uncommitted change of the voters in a log
+//   one change            at most one change of the voters in a log that no server has committed
+//   configuration         in force is the newest configuration entry of the log, or else what was in force at its base
 #pragma once
 
 #include <cstdint>
@@ -69,6 +70,10 @@ class Invariants {
     Index commit = 0;
     Index applied = 0;
     std::uint64_t truncations = 0;
+    Configuration configuration;  // in force when last looked at
+    Index configuration_index = 0;
+    std::uint64_t configuration_truncations = 0;
+    std::map<Index, Configuration> base_configurations;  // in force at the log's base
     std::map<ServerId, std::pair<StoreId, Index>> matches;  // while leader
 
     Index last() const { return base + terms.size(); }
@@ -95,6 +100,7 @@ class Invariants {
   void check_hard_state(Node& node, const Core& core);
   void check_log(Node& node, const Core& core, bool is_new_session);
   void check_entry(const Core& core, Index index, bool is_new_session);
+  void check_configuration(Node& node, const Core& core);
   void check_leader(Node& node, const Core& core);
   void check_commit(Node& node, const Core& core, bool is_new_session);
   void check_quorum_holds(const Core& core, Index index, Term term);

@@ -55,6 +55,23 @@ bool Progress::refused(Index refused, Index retry_at) {
   return true;
 }
 
+void Progress::begin_catch_up(Index goal, std::int64_t now_ns) {
+  goal_ = goal;
+  goal_since_ns_ = now_ns;
+  was_round_short_ = false;
+}
+
+void Progress::follow_catch_up(Index last, std::int64_t now_ns, std::int64_t round_ns_max) {
+  if (match_ < goal_ || state_ != State::replicate) return;
+  was_round_short_ = now_ns - goal_since_ns_ <= round_ns_max;
+  goal_ = last;
+  goal_since_ns_ = now_ns;
+}
+
+bool Progress::is_caught_up(std::int64_t now_ns, std::int64_t round_ns_max) const {
+  return was_round_short_ && state_ == State::replicate && now_ns - goal_since_ns_ <= round_ns_max;
+}
+
 void Progress::restart_session() {
   to_probe();
   next_ = match_ + 1;
@@ -65,6 +82,7 @@ void Progress::reset(Index next) {
   to_probe();
   match_ = 0;
   next_ = next;
+  was_round_short_ = false;
   round_acked = 0;
   commit_sent = 0;
 }

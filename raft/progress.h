@@ -55,6 +55,13 @@ class Progress {
   // The server's volume is another one: nothing is proven.
   void reset(Index next);
 
+  // Catching up is measured in rounds: what the log held when a round began, at `begun_ns`, is stored there when it ends.
+  void begin_catch_up(Index goal, std::int64_t now_ns);
+  // After an acceptance: ends the round if its goal is reached, and begins the next one with `last` as its goal.
+  void follow_catch_up(Index last, std::int64_t now_ns, std::int64_t round_ns_max);
+  // The last round ended within its bound, and the one under way has not outlived it.
+  bool is_caught_up(std::int64_t now_ns, std::int64_t round_ns_max) const;
+
   // Whether this server's answers count for a quorum: it votes, and speaks through the volume on record.
   bool counts() const { return is_voter && recorded.is_known() && recorded == store; }
 
@@ -81,6 +88,9 @@ class Progress {
   bool probe_outstanding_ = false;
   std::deque<Flight> in_flight_;
   std::uint64_t in_flight_bytes_ = 0;
+  Index goal_ = 0;
+  std::int64_t goal_since_ns_ = 0;
+  bool was_round_short_ = false;
 };
 
 }  // namespace raft

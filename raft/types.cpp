@@ -29,6 +29,7 @@ const char* to_string(MessageType type) {
     case MessageType::vote_reply: return "vote_reply";
     case MessageType::append_request: return "append_request";
     case MessageType::append_reply: return "append_reply";
+    case MessageType::timeout_now: return "timeout_now";
   }
   return "unknown";
 }

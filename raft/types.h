@@ -115,6 +115,7 @@ enum class MessageType : std::uint8_t {
   vote_reply = 4,
   append_request = 5,  // also the heartbeat: an append without entries
   append_reply = 6,
+  timeout_now = 7,  // leader to the server that is to take over: campaign at once
 };
 
 const char* to_string(MessageType type);
@@ -142,8 +143,11 @@ struct Message {
   // Elections (all four types): the term that the election is about. Pre-vote: the candidate's term + 1.
   Term campaign_term = 0;
   bool granted = false;  // replies
+  // vote_request: the leader itself asked for this election, so that having heard it is no reason to refuse.
+  bool is_transfer = false;
 
   // vote and pre_vote requests: the candidate's last entry.
+  // timeout_now: the leader's last entry, which the receiver must hold.
   // append_request: the entry before entries[0], which the receiver must hold.
   // append_reply: accepted, the last index that this request proved (its log_index + number of entries); rejected, the
   // log_index of the request that was refused.

@@ -90,7 +90,7 @@ bool decode_entries(const fb::Message& in, Message& out) {
 io::Result<Frame> decode_message(const fb::Message& in) {
   Message out;
   if (in.type() < static_cast<std::uint8_t>(MessageType::pre_vote_request) ||
-      in.type() > static_cast<std::uint8_t>(MessageType::append_reply)) {
+      in.type() > static_cast<std::uint8_t>(MessageType::timeout_now)) {
     return corrupt("a message of no known type");
   }
   out.type = static_cast<MessageType>(in.type());
@@ -101,6 +101,7 @@ io::Result<Frame> decode_message(const fb::Message& in) {
   out.echo_session = in.echo_session();
   out.campaign_term = in.campaign_term();
   out.granted = in.granted();
+  out.is_transfer = in.is_transfer();
   out.log_index = in.log_index();
   out.log_term = in.log_term();
   out.commit = in.commit();
@@ -184,6 +185,7 @@ void encode(const Message& message, std::string& out) {
   if (!payloads.IsNull()) body.add_payloads(payloads);
   body.add_type(static_cast<std::uint8_t>(message.type));
   body.add_granted(message.granted);
+  body.add_is_transfer(message.is_transfer);
   body.add_rejected(message.rejected);
   finish(builder, fb::Body::Message, body.Finish(), out);
 }

@@ -73,6 +73,7 @@ void RaftCluster::kill(const ServerId& id) {
   node.writes.clear();
   node.to_apply.clear();
   node.reads.clear();
+  node.transfers.clear();
 }
 
 void RaftCluster::wipe(const ServerId& id) {
@@ -128,6 +129,21 @@ raft::ReadRefusal RaftCluster::read(const ServerId& id, std::uint64_t context) {
   return refusal;
 }
 
+raft::ChangeResult RaftCluster::change(const ServerId& id, const raft::ConfigurationChange& change) {
+  Node& node = this->node(id);
+  const raft::ChangeResult result = node.core->change_configuration(change);
+  observe(node);
+  settle(node);
+  return result;
+}
+
+raft::TransferStart RaftCluster::transfer(const ServerId& id, const ServerId& to) {
+  Node& node = this->node(id);
+  const raft::TransferStart result = node.core->transfer_leadership(to);
+  settle(node);
+  return result;
+}
+
 void RaftCluster::persist(const ServerId& id, bool all) {
   Node& node = this->node(id);
   if (!node.writes.empty()) finish_write(node);
@@ -169,6 +185,7 @@ void RaftCluster::settle(Node& node) {
     node.core->ready(ready);
     for (Message& message : ready.messages) in_flight_.push_back(std::move(message));
     for (const raft::ReadResult& read : ready.reads) node.reads[read.context] = read;
+    for (const raft::TransferEnd& end : ready.transfers) node.transfers.push_back(end);
     for (Entry& entry : ready.committed) node.to_apply.push_back(std::move(entry));
     if (ready.hard_state || !ready.entries.empty() || !ready.messages_after_persist.empty()) {
       node.writes.push_back(Write{std::move(ready.hard_state), std::move(ready.entries), ready.append_term,

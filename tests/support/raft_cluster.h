@@ -47,6 +47,7 @@ class RaftCluster {
     std::deque<Write> writes;
     std::deque<raft::Entry> to_apply;
     std::map<std::uint64_t, raft::ReadResult> reads;
+    std::vector<raft::TransferEnd> transfers;  // ended, in order
     // --- how the driver behaves ---
     bool is_disk_manual = false;   // writes wait for persist()
     bool is_apply_manual = false;  // committed entries wait for apply()
@@ -87,6 +88,8 @@ class RaftCluster {
 
   raft::ProposeResult propose(const raft::ServerId& id, const std::vector<std::string>& commands);
   raft::ReadRefusal read(const raft::ServerId& id, std::uint64_t context);
+  raft::ChangeResult change(const raft::ServerId& id, const raft::ConfigurationChange& change);
+  raft::TransferStart transfer(const raft::ServerId& id, const raft::ServerId& to);
   // The oldest write, or with `all` every one, becomes durable and is reported.
   void persist(const raft::ServerId& id, bool all);
   void apply(const raft::ServerId& id);

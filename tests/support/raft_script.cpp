@@ -84,7 +84,7 @@ class Player {
         {"heal", &Player::heal},
         {"isolate", &Player::isolate},   {"propose", &Player::propose},     {"read", &Player::read},
         {"disk", &Player::disk},         {"persist", &Player::persist},     {"apply", &Player::apply},
-        {"expect", &Player::expect},
+        {"change", &Player::change},     {"transfer", &Player::transfer},   {"expect", &Player::expect},
     };
     const auto step = kSteps.find(words[0]);
     if (step == kSteps.end()) bad_line("unknown step '" + words[0] + "'");
@@ -166,6 +166,10 @@ class Player {
       settings.election_timeout_max = to_duration(word(words, 2));
       return;
     }
+    if (name == "stall_bound") {
+      settings.stall_bound = to_duration(word(words, 1));
+      return;
+    }
     const std::uint64_t value = to_number(word(words, 1));
     if (name == "append_entries_max") settings.append_entries_max = static_cast<std::uint32_t>(value);
     else if (name == "append_bytes_max") settings.append_bytes_max = value;
@@ -173,6 +177,7 @@ class Player {
     else if (name == "flight_bytes_max") settings.flight.bytes_max = value;
     else if (name == "unapplied_bytes_max") settings.unapplied_bytes_max = value;
     else if (name == "payload_bytes_max") settings.payload_bytes_max = value;
+    else if (name == "voters_min") settings.voters_min = static_cast<std::uint32_t>(value);
     else bad_line("unknown setting '" + name + "'");
   }
 
@@ -355,6 +360,36 @@ class Player {
       unmet("the read should be '" + wanted + "', was '" + raft::to_string(refusal.refusal) + "'");
     }
   }
+  // "change A add D", "change A address D host:9 refused REASON"
+  void change(const Words& words) {
+    core(word(words, 0));
+    using Kind = raft::ConfigurationChange::Kind;
+    static const std::map<std::string, Kind> kKinds = {{"add", Kind::add},       {"promote", Kind::promote},
+                                                       {"demote", Kind::demote}, {"remove", Kind::remove},
+                                                       {"address", Kind::change_address}};
+    const auto kind = kKinds.find(word(words, 1));
+    if (kind == kKinds.end()) bad_line("add, promote, demote, remove or address");
+    raft::ConfigurationChange change{kind->second, word(words, 2), "", {}};
+    std::size_t at = 3;
+    if (change.kind == Kind::add) change.address = change.id + ":1";
+    if (change.kind == Kind::change_address) change.address = word(words, at++);
+    expect_refusal("the change", words, at, cluster_.change(words[0], change).refusal);
+  }
+  // "transfer A", "transfer A to B refused REASON"
+  void transfer(const Words& words) {
+    core(word(words, 0));
+    const bool is_named = words.size() > 1 && words[1] == "to";
+    expect_refusal("the transfer", words, is_named ? 3 : 1,
+                   cluster_.transfer(words[0], is_named ? word(words, 2) : "").refusal);
+  }
+  void expect_refusal(const std::string& what, const Words& words, std::size_t at, raft::Refusal refusal) {
+    std::string wanted = raft::to_string(raft::Refusal::none);
+    if (at < words.size()) {
+      if (words[at] != "refused") bad_line("expected refused REASON");
+      wanted = joined(Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()));
+    }
+    if (wanted != raft::to_string(refusal)) unmet(what + " should be '" + wanted + "', was '" + raft::to_string(refusal) + "'");
+  }
   bool is_manual(const Words& words) {
     if (word(words, 1) != "manual" && words[1] != "auto") bad_line("manual or auto");
     return words[1] == "manual";
@@ -384,6 +419,7 @@ class Player {
     if (first == "none") return expect_silence(words);
     if (first == "same") return word(words, 1) == "cluster" ? expect_same_cluster() : expect_same_logs();
     if (first == "outcome") return expect_outcome(words);
+    if (first == "transfer") return expect_transfer(words);
     if (to_link(first)) return expect_message(words);
     expect_server(words);
   }
@@ -405,6 +441,14 @@ class Player {
     if (at != reads.end()) seen = at->second.confirmed ? "confirmed" : "failed";
     expect_equal("the read", word(words, 3), seen);
     if (words.size() > 5) expect_equal("the read's index", words[5], std::to_string(at->second.index));
+  }
+
+  void expect_transfer(const Words& words) {
+    const RaftCluster::Node& server = node(word(words, 1));
+    std::string seen = "none";
+    if (!server.transfers.empty()) seen = raft::to_string(server.transfers.back().outcome);
+    if (server.core && !server.core->transfer_target().empty()) seen = "to " + server.core->transfer_target();
+    expect_equal(server.id + "'s transfer", joined(Words(words.begin() + 2, words.end())), seen);
   }
 
   void expect_silence(const Words& words) {
@@ -513,6 +557,15 @@ class Player {
       expect_equal(what, word(words, 2), std::to_string(server.applied_index()));
     } else if (key == "entry") {
       expect_equal(what, word(words, 3), std::string(server.log().at(to_number(word(words, 2))).bytes()));
+    } else if (key == "voters" || key == "non-voters") {
+      Words seen;
+      for (const raft::Server& each : server.configuration().servers) {
+        if (each.voter == (key == "voters")) seen.push_back(each.id);
+      }
+      expect_equal(what, joined(Words(words.begin() + 2, words.end())), joined(seen));
+    } else if (key == "address") {
+      const raft::Server* found = server.configuration().find(word(words, 2));
+      expect_equal(what, word(words, 3), found == nullptr ? "unknown" : found->address);
     } else if (key == "match" || key == "next" || key == "sends" || key == "counts") {
       expect_progress(server, key, words);
     } else {

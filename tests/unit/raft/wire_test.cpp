@@ -46,6 +46,7 @@ void expect_equal(const Message& a, const Message& b) {
   EXPECT_EQ(a.echo_session, b.echo_session);
   EXPECT_EQ(a.campaign_term, b.campaign_term);
   EXPECT_EQ(a.granted, b.granted);
+  EXPECT_EQ(a.is_transfer, b.is_transfer);
   EXPECT_EQ(a.log_index, b.log_index);
   EXPECT_EQ(a.log_term, b.log_term);
   EXPECT_EQ(a.commit, b.commit);
@@ -60,12 +61,13 @@ void expect_equal(const Message& a, const Message& b) {
 
 TEST(RaftWire, BringsEveryKindOfMessageOver) {
   expect_equal(std::get<Message>(*wire::decode(encoded(sample()))), sample());
-  for (int type = 1; type <= 6; ++type) {
+  for (int type = 1; type <= 7; ++type) {
     Message message;
     message.type = static_cast<MessageType>(type);
     message.term = 3;
     message.campaign_term = 4;
     message.granted = type % 2 == 0;
+    message.is_transfer = type == 3;
     message.rejected = type % 3 == 0;
     message.match = 10;
     message.hint_index = 11;
