@@ -1,6 +1,7 @@
 // What raft/server drives: the state machine that committed entries are for, and whoever watches from outside.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,19 +11,69 @@
 
 namespace raft {
 
+// Where a state machine writes its image, and from where it reads one. The stream is opaque to raft: whoever stores or sends
+// it guards its bytes (order, length, checksums), but only the state machine can tell a good image from a bad one.
+class ImageSink {
+ public:
+  virtual ~ImageSink() = default;
+  // Takes the next bytes of the image. May wait: the sink sets the pace. After an error no more is written.
+  virtual io::Status write(std::string bytes) = 0;
+};
+
+class ImageSource {
+ public:
+  virtual ~ImageSource() = default;
+  // The next bytes of the image, 1 to `bytes_max` of them; empty at its end, and from then on. May wait.
+  virtual io::Result<std::string> read(std::size_t bytes_max) = 0;
+};
+
+// Whose calls run beside which: apply() and install_image() never beside one another; write_image(), flush() and check_image()
+// in fibers of their own beside apply(), at most one write_image() and one flush() at a time; install_image() beside
+// nothing but reads of the state. A call that is cancelled leaves nothing behind that a later call would stumble over.
 class StateMachine {
  public:
   virtual ~StateMachine() = default;
 
-  // The last entry whose effects the state machine holds, as it will find it again after a restart; 0 before the first.
-  // Asked once, when the server opens.
+  // The last entry whose effects the state machine holds; 0 before the first. The index of a command always: no-ops and
+  // configurations never come here, so it may be lower than what the server counts as applied. Does not wait.
   virtual Index applied_index() const = 0;
+
+  // The last entry whose effects a power loss leaves in place, at most applied_index(). The log is never compacted past it
+  // (nor past a durable snapshot). Rises by itself from time to time, and by flush(). Does not wait.
+  virtual Index durable_index() const = 0;
+
+  // Makes durable what is applied now: on success durable_index() is at least what applied_index() was at the call. Waits for
+  // the disk; applies go on meanwhile. After an error nothing is lost and the call may be made again later.
+  virtual io::Status flush() = 0;
 
   // Applies committed commands, in order, each exactly once per life: entries of type command only, of rising but not
   // always consecutive indexes (no-ops and configurations never come here). Called by the apply fiber alone; may wait.
   // Returns one answer for each entry: opaque bytes, handed to the proposer on the server that proposed it. An error
   // means that the state machine cannot go on: the server stops (fail-stop), and no later entry is applied.
   virtual io::Result<std::vector<std::string>> apply(const std::vector<Entry>& batch) = 0;
+
+  // Writes the state of one moment, that of the call, to `sink`; applies go on meanwhile. Returns the index of the last entry
+  // in it: the snapshot's label, read from the very state that is written. `replayed`: what the server counts as applied at the
+  // call; a state machine that is ahead of it, because a replay since the start has not caught up with it, refuses with `busy`
+  // (the content would be past what the server can label). Other errors: `invalid` when nothing has been applied yet, those of
+  // the sink, those of the state machine's disk. After an error what was written is worthless. Memory beyond the state
+  // machine's own: a few hundred KiB, whatever the size of the state. Called by the snapshot fiber alone; waits.
+  virtual io::Result<Index> write_image(ImageSink& sink, Index replayed) = 0;
+
+  // Reads a whole image and judges it: complete, undamaged, of a format and content that this release understands, its digest right,
+  // and its last entry is `label`. Changes nothing. Errors: `corrupt`; `invalid` for an image that only a newer release
+  // understands; those of the source. Waits; may run beside everything but itself.
+  virtual io::Status check_image(ImageSource& source, Index label) = 0;
+
+  // Replaces the whole state by the image's, never merging. The switch is one atomic durable step: after a crash at any moment the
+  // state machine opens with the old state or with the new one. Checks what check_image() checks, before the switch. On success
+  // applied_index() and durable_index() are `label`. An error before the switch leaves the old state in place, and the call may
+  // be made again; where the outcome of the switch itself is unknown, is_stopped() says so: the server then stops,
+  // and the next start finds out. Called by the apply fiber, or before the server runs; waits.
+  virtual io::Status install_image(ImageSource& source, Index label) = 0;
+
+  // True when the state machine can no longer go on in this life: every apply() and install_image() fails from now on.
+  virtual bool is_stopped() const = 0;
 };
 
 // Told what the server does, for checks of a world or a test. Null in production. Must not wait, must not call back.

@@ -257,6 +257,24 @@ io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& 
   return std::move(outcome.answers);
 }
 
+// ---- Images ----------------------------------------------------------------------------------------------------------------
+
+raft::Index Fsm::durable_index() const { return 0; }
+
+io::Status Fsm::flush() { return io::fail(io::ErrorKind::invalid, "metastore: flushes only by itself"); }
+
+io::Result<raft::Index> Fsm::write_image(raft::ImageSink&, raft::Index) {
+  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
+}
+
+io::Status Fsm::check_image(raft::ImageSource&, raft::Index) {
+  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
+}
+
+io::Status Fsm::install_image(raft::ImageSource&, raft::Index) {
+  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
+}
+
 // ---- Reads -----------------------------------------------------------------------------------------------------------------
 
 // Runs `read(view)` on the lane, at the last published batch. The view is given up there: by the time a later lane call closes the

@@ -79,7 +79,14 @@ class Fsm final : public raft::StateMachine, public Reader {
 
   // ---- raft::StateMachine --------------------------------------------------------------------------------------------------
   raft::Index applied_index() const override { return state_.applied_index; }
+  raft::Index durable_index() const override;
+  io::Status flush() override;
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override;
+  io::Result<raft::Index> write_image(raft::ImageSink& sink, raft::Index replayed) override;
+  io::Status check_image(raft::ImageSource& source, raft::Index label) override;
+  io::Status install_image(raft::ImageSource& source, raft::Index label) override;
+  // True once apply() has given up, or the outcome of an install is unknown; the reason is the last error it returned.
+  bool is_stopped() const override { return stats_.is_stopped; }
 
   // ---- Reader --------------------------------------------------------------------------------------------------------------
   io::Result<std::shared_ptr<const Topic>> get_topic(std::string_view name, io::Instant deadline = io::kNever) override;
@@ -93,8 +100,6 @@ class Fsm final : public raft::StateMachine, public Reader {
   // Sum of the hashes of all rows: equal on every node at an equal applied index.
   uint64_t digest() const { return state_.digest; }
   const DomainVersions& versions() const { return versions_; }
-  // True once apply() has given up; the reason is the last error it returned.
-  bool is_stopped() const { return stats_.is_stopped; }
   const FsmStats& stats() const { return stats_; }
 
   // Sums the hashes of all rows anew, on the lane, and compares with the state kept beside them: the two that must be equal.

@@ -8,35 +8,114 @@
 #include <string>
 #include <vector>
 
+#include "io/crc32c.h"
 #include "io/sim/machine.h"
 #include "io/sim/network.h"
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
+#include "raft/bytes.h"
 #include "raft/invariants.h"
 #include "raft/server.h"
 
 namespace tests {
 
-// Remembers what it applied in this life; replays the whole log after a restart.
+// Remembers what it applied in this life, in memory alone; after a restart it replays the log, or installs a snapshot and replays
+// what follows it. Claims that all of it is durable: what the log no longer has, a snapshot brings back.
 class ListMachine : public raft::StateMachine {
  public:
   explicit ListMachine(io::Env& env) : env_(env) {}
-  raft::Index applied_index() const override { return 0; }
+  raft::Index applied_index() const override { return applied_; }
+  raft::Index durable_index() const override { return applied_; }
+  io::Status flush() override { return {}; }
+  bool is_stopped() const override { return is_stopped_; }
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override {
     if (apply_time > io::Duration::zero()) io::sleep_for(apply_time);
     std::vector<std::string> answers;
     for (const raft::Entry& entry : batch) {
-      if (entry.bytes() == "poison") return io::fail(io::ErrorKind::corrupt, "poison at " + std::to_string(entry.index));
+      if (entry.bytes() == "poison") {
+        is_stopped_ = true;
+        return io::fail(io::ErrorKind::corrupt, "poison at " + std::to_string(entry.index));
+      }
+      NARAD_CHECK(entry.index > applied_, "an entry is applied once");
       commands.emplace_back(entry.bytes());
+      applied_ = entry.index;
       answers.push_back("answer to " + commands.back() + " at " + std::to_string(entry.index));
     }
     return answers;
   }
+
+  // Label, count, the commands with their lengths, and a checksum, in pieces of `image_piece_bytes`.
+  io::Result<raft::Index> write_image(raft::ImageSink& sink, raft::Index replayed) override {
+    if (applied_ == 0) return io::fail(io::ErrorKind::invalid, "nothing is applied yet");
+    if (applied_ > replayed) return io::fail(io::ErrorKind::busy, "ahead of the replay");
+    const raft::Index label = applied_;
+    std::string image(16, 0);
+    raft::put<std::uint64_t>(image, 0, label);
+    raft::put<std::uint64_t>(image, 8, commands.size());
+    for (const std::string& command : commands) {
+      append_number(image, command.size());
+      image += command;
+    }
+    append_number(image, io::crc32c(image));
+    for (std::size_t at = 0; at < image.size(); at += image_piece_bytes) {
+      if (write_time > io::Duration::zero()) io::sleep_for(write_time);
+      io::Status written = sink.write(image.substr(at, image_piece_bytes));
+      if (!written.ok()) return written.error();
+    }
+    ++images_written;
+    return label;
+  }
+  io::Status check_image(raft::ImageSource& source, raft::Index label) override {
+    auto read = read_image(source, label);
+    return read.ok() ? io::Status() : io::Status(read.error());
+  }
+  io::Status install_image(raft::ImageSource& source, raft::Index label) override {
+    auto read = read_image(source, label);
+    if (!read.ok()) return read.error();
+    commands = std::move(*read);
+    applied_ = label;
+    ++images_installed;
+    return {};
+  }
+
   std::vector<std::string> commands;
   io::Duration apply_time{0};
+  io::Duration write_time{0};  // before each piece of an image
+  std::size_t image_piece_bytes = 100;
+  int images_written = 0;
+  int images_installed = 0;
 
  private:
+  static void append_number(std::string& image, std::uint64_t number) {
+    image.resize(image.size() + sizeof number);
+    raft::put(image, image.size() - sizeof number, number);
+  }
+  static io::Result<std::vector<std::string>> read_image(raft::ImageSource& source, raft::Index label) {
+    std::string image;
+    for (;;) {
+      io::Result<std::string> piece = source.read(1000);
+      if (!piece.ok()) return piece.error();
+      if (piece->empty()) break;
+      image += *piece;
+    }
+    const io::Error corrupt = io::fail(io::ErrorKind::corrupt, "the image is damaged");
+    if (image.size() < 24) return corrupt;
+    const std::string_view body = std::string_view(image).substr(0, image.size() - 8);
+    if (raft::get<std::uint64_t>(image, body.size()) != io::crc32c(body)) return corrupt;
+    if (raft::get<std::uint64_t>(image, 0) != label) return io::fail(io::ErrorKind::corrupt, "the image has another label");
+    std::vector<std::string> found;
+    std::size_t at = 16;
+    for (std::uint64_t i = 0; i < raft::get<std::uint64_t>(image, 8); ++i) {
+      const auto bytes = raft::get<std::uint64_t>(body, at);
+      found.emplace_back(body.substr(at + 8, bytes));
+      at += 8 + bytes;
+    }
+    return found;
+  }
+
   io::Env& env_;
+  raft::Index applied_ = 0;
+  bool is_stopped_ = false;
 };
 
 class ServerWorld {
