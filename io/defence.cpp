@@ -29,6 +29,8 @@ constexpr std::array<Row, kDefenceCount> kRows{{
     {Defence::late_prevote_counts, "late-prevote-counts", "a late pre-vote grant counts as a vote"},
     {Defence::index_apart_from_effects, "index-apart-from-effects",
      "the applied index is written in another batch than the effects"},
+    {Defence::snapshot_published_unsynced, "snapshot-published-unsynced",
+     "a snapshot is renamed into place before it is synced"},
 }};
 
 }  // namespace

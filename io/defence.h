@@ -23,9 +23,10 @@ enum class Defence {
   config_not_undone_on_truncate,
   late_prevote_counts,
   index_apart_from_effects,
+  snapshot_published_unsynced,
 };
 
-inline constexpr int kDefenceCount = static_cast<int>(Defence::index_apart_from_effects) + 1;
+inline constexpr int kDefenceCount = static_cast<int>(Defence::snapshot_published_unsynced) + 1;
 
 // True: the rule is in force.
 bool defence(Defence which);

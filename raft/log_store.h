@@ -79,12 +79,22 @@ struct LogSettings {
 
 class LogStore {
  public:
+  // A stretch of entries of one term; the next one's first ends it.
+  struct TermRun {
+    Index first = 0;
+    Term term = 0;
+  };
   // What open() found.
   struct Contents {
     Index base_index = 0;  // of the entry before the first
     Term base_term = 0;
-    std::vector<Entry> entries;
+    Index last_index = 0;
+    std::vector<Entry> entries;         // the last ones, up to last_index, within LogSettings::tail_bytes_max
+    std::vector<TermRun> terms;         // of all of the log, ascending
+    std::vector<Entry> configurations;  // every configuration entry of the log, ascending
     bool had_torn_tail = false;
+
+    Term last_term() const { return terms.empty() ? base_term : terms.back().term; }
   };
 
   // Reads the log of `store`; an empty one where there is none. Changes nothing. Waits. Errors: corrupt (see above), invalid
@@ -106,12 +116,26 @@ class LogStore {
   // True when no segment stands ready and the one in use is half full or there is none.
   bool wants_segment() const;
 
+  // Forgets entries at and below `up_to`, as far as whole segments go: first_index() rises to at most up_to + 1. The caller has made
+  // sure that a durable snapshot covers them, and that nobody above needs them. Safe beside append(), prepare_segment() and
+  // read(): what is being read stays for the next call. `no_space` may be tried again. Waits.
+  io::Status compact(Index up_to);
+  // Empties the log: it goes on behind (index, term), which a durable snapshot covers, and which the log does not match. Not
+  // beside append(). `no_space`: nothing has changed, it may be tried again. Waits.
+  io::Status reset(Index index, Term term);
+
   // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, but returns one entry
-  // at least. first..last lie within the log. Waits.
+  // at least. Reads at most 64 KiB and one batch more than it returns. `not_found` when `first` is compacted already, by
+  // compact() or reset(), and nothing else: the caller has to go by a snapshot. What an append() cuts meanwhile may be among
+  // the result: compare terms. last <= last_index(). Waits.
   io::Result<std::vector<Entry>> read(Index first, Index last, std::uint64_t cost_bytes_max) const;
 
   Index first_index() const { return base_index_ + 1; }
   Index last_index() const { return last_index_; }
+  // Of an entry of the log, or of the one before its first; nothing for others.
+  std::optional<Term> term(Index index) const;
+  // Bytes of the segments, those in use, ready and spare.
+  std::uint64_t disk_bytes() const;
   // Sequence number of the newest batch; 0: none ever.
   std::uint64_t last_batch() const { return next_batch_ - 1; }
   // The number of the stable store's record, named by the batches that follow; after open() what the newest batch named.
