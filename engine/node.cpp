@@ -28,6 +28,7 @@ namespace {
 raft::ServerOptions raft_options(const Config& config) {
   raft::ServerOptions options;
   options.id = config.cluster.node_id;
+  options.address = config.advertised_cluster_addr();
   std::vector<std::pair<raft::ServerId, std::string>> members;
   for (const Peer& peer : config.cluster.peers) {
     members.emplace_back(peer.id, peer.addr);

@@ -8,6 +8,20 @@
 
 namespace raft {
 
+namespace {
+
+// "a voter 10.0.0.1:7943, b non-voter 10.0.0.2:7943"
+std::string describe(const Configuration& configuration) {
+  std::string text;
+  for (const Server& server : configuration.servers) {
+    if (!text.empty()) text += ", ";
+    text += server.id + (server.voter ? " voter " : " non-voter ") + server.address;
+  }
+  return text;
+}
+
+}  // namespace
+
 const char* to_string(Outcome outcome) {
   switch (outcome) {
     case Outcome::ok: return "ok";
@@ -24,6 +38,7 @@ const char* to_string(Outcome outcome) {
 RaftServer::RaftServer(io::Env& env, ServerOptions options, Observer* observer)
     : env_(env), options_(std::move(options)), observer_(observer) {
   NARAD_CHECK(!options_.id.empty() && options_.id.size() <= wire::kServerIdBytesMax, "a server has a name of 1 to 255 bytes");
+  NARAD_CHECK(!options_.address.empty() && options_.address.size() <= wire::kAddressBytesMax, "a server has an address");
 }
 
 RaftServer::~RaftServer() = default;
@@ -158,147 +173,6 @@ void RaftServer::wake() {
   inputs_.notify_one();
 }
 
-Proposed RaftServer::propose(std::string command, io::Instant deadline) {
-  Proposed proposed;
-  if (!core_ || is_stopping_) {
-    proposed.outcome = Outcome::stopped;
-    proposed.reason = "this server has stopped";
-    return proposed;
-  }
-  if (is_disk_full_ && core_->role() == Role::leader) {
-    SOMETIMES("raft: proposal refused, the disk is full");
-    proposed.outcome = Outcome::refused;
-    proposed.reason = "no space left for the raft log";
-    return proposed;
-  }
-  const Payload payload = std::make_shared<const std::string>(std::move(command));
-  const ProposeResult result = core_->propose(std::span(&payload, 1));
-  if (result.refusal != Refusal::none) return refuse(result);
-  // Registered before the next Ready, so before the entry can be replicated, committed or applied.
-  struct Registered {
-    ProposalTable& table;
-    std::shared_ptr<ProposalWait> wait;
-    ~Registered() {
-      if (wait->end == ProposalWait::End::pending) table.remove(wait);
-    }
-  } registered{proposals_, proposals_.add(result.term, result.first)};
-  wake();
-  registered.wait->done.wait(deadline);
-  return finish(*registered.wait);
-}
-
-Proposed RaftServer::refuse(const ProposeResult& result) const {
-  Proposed proposed;
-  proposed.reason = to_string(result.refusal);
-  switch (result.refusal) {
-    case Refusal::not_leader:
-      proposed.outcome = Outcome::not_leader;
-      proposed.leader = hint(result.leader);
-      break;
-    case Refusal::payload_too_large:
-      proposed.outcome = Outcome::too_large;
-      break;
-    default:
-      proposed.outcome = Outcome::refused;
-      break;
-  }
-  return proposed;
-}
-
-Proposed RaftServer::finish(const ProposalWait& wait) const {
-  Proposed proposed;
-  proposed.term = wait.term;
-  proposed.index = wait.index;
-  switch (wait.end) {
-    case ProposalWait::End::applied:
-      proposed.outcome = Outcome::ok;
-      proposed.answer = wait.answer;
-      break;
-    case ProposalWait::End::superseded:
-      proposed.outcome = Outcome::superseded;
-      proposed.reason = "another leader's entry was committed in its place";
-      break;
-    case ProposalWait::End::stopped:
-      proposed.outcome = Outcome::stopped;
-      proposed.reason = "this server stopped before the entry was applied";
-      break;
-    case ProposalWait::End::unknown:
-      proposed.outcome = Outcome::unknown;
-      proposed.reason = "leadership was lost before the entry was committed";
-      break;
-    case ProposalWait::End::pending:
-      SOMETIMES("raft: proposal not applied by its deadline");
-      proposed.outcome = Outcome::unknown;
-      proposed.reason = "not committed in time";
-      break;
-  }
-  return proposed;
-}
-
-Barrier RaftServer::barrier(io::Instant deadline) {
-  Barrier barrier;
-  const auto end = [&barrier](Outcome outcome, std::string reason) {
-    barrier.outcome = outcome;
-    barrier.reason = std::move(reason);
-    return barrier;
-  };
-  if (!core_ || is_stopping_) return end(Outcome::stopped, "this server has stopped");
-  const std::uint64_t context = next_context_++;
-  const ReadRefusal refusal = core_->read_index(context);
-  if (refusal.refusal == Refusal::not_leader) {
-    barrier.leader = hint(refusal.leader);
-    return end(Outcome::not_leader, to_string(refusal.refusal));
-  }
-  if (refusal.refusal != Refusal::none) return end(Outcome::refused, to_string(refusal.refusal));
-  struct Registered {
-    std::map<std::uint64_t, std::shared_ptr<BarrierWait>>& table;
-    std::uint64_t context;
-    std::shared_ptr<BarrierWait> wait;
-    ~Registered() {
-      if (wait->is_listed) table.erase(context);
-    }
-  } registered{barriers_, context, std::make_shared<BarrierWait>()};
-  barriers_.emplace(context, registered.wait);
-  wake();
-  const BarrierWait& wait = *registered.wait;
-  if (!registered.wait->done.wait(deadline)) return end(Outcome::unknown, "no quorum answered in time");
-  if (!wait.is_answered) return end(Outcome::stopped, "this server has stopped");
-  if (!wait.is_confirmed) {
-    barrier.leader = leader();
-    return end(Outcome::not_leader, "leadership was lost");
-  }
-  if (!wait_applied(wait.index, deadline)) {
-    return is_stopping_ ? end(Outcome::stopped, "this server has stopped") : end(Outcome::unknown, "not applied in time");
-  }
-  barrier.outcome = Outcome::ok;
-  barrier.index = wait.index;
-  return barrier;
-}
-
-bool RaftServer::wait_applied(Index index, io::Instant deadline) {
-  if (!core_ || is_stopping_) return false;
-  if (core_->applied_index() >= index) return true;
-  using Table = std::multimap<Index, std::shared_ptr<AppliedWait>>;
-  struct Registered {
-    Table& table;
-    Table::iterator at;
-    std::shared_ptr<AppliedWait> wait;
-    ~Registered() {
-      if (wait->is_listed) table.erase(at);
-    }
-  } registered{applied_waits_, applied_waits_.emplace(index, std::make_shared<AppliedWait>()), nullptr};
-  registered.wait = registered.at->second;
-  return registered.wait->done.wait(deadline) && !is_stopping_;
-}
-
-void RaftServer::release_applied() {
-  while (!applied_waits_.empty() && applied_waits_.begin()->first <= core_->applied_index()) {
-    applied_waits_.begin()->second->is_listed = false;
-    applied_waits_.begin()->second->done.set();
-    applied_waits_.erase(applied_waits_.begin());
-  }
-}
-
 // ---- Out of the core -----------------------------------------------------------------------------------------------------------
 
 // Does what the core asks for now. Never waits: disk and state machine have fibers of their own.
@@ -315,6 +189,7 @@ void RaftServer::drive() {
     take_for_disk();
     send_all(ready_.messages);
     take_reads();
+    note_transfers();
   }
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
   if (core_->cluster().is_known() && !is_cluster_recorded_) {
@@ -407,9 +282,18 @@ void RaftServer::note_role_changes() {
     }
     is_leading_ = leads;
   }
+  if (!ready_.role_changes.empty()) leadership_moved_.notify_all();
 }
 
-// Keeps one link to each other server of the configuration in force.
+void RaftServer::note_transfers() {
+  for (const TransferEnd& end : ready_.transfers) {
+    const bool is_over = end.outcome == TransferEnd::Outcome::handed_over;
+    (is_over ? counters_.transfers_made : counters_.transfers_failed) += 1;
+    env_.log.info("raft: hand-over ended", {{"to", end.to}, {"term", end.term}, {"outcome", to_string(end.outcome)}});
+  }
+  if (!ready_.transfers.empty()) leadership_moved_.notify_all();
+}
+
 void RaftServer::follow_configuration() {
   if (scope_ == nullptr) return;
   const Index index = core_->configurations().current_index();
@@ -420,8 +304,35 @@ void RaftServer::follow_configuration() {
   followed_index_ = index;
   followed_truncations_ = truncations;
   const Configuration& configuration = core_->configuration();
+  env_.log.info("raft: configuration in force", {{"index", index},
+                                                 {"servers", describe(configuration)},
+                                                 {"is_voter", configuration.is_voter(options_.id)}});
+  for (const Server& server : configuration.servers) {
+    if (server.id != options_.id) link_to(server.id, server.address);
+  }
+  retire_links();
+}
+
+void RaftServer::link_to(const ServerId& id, const std::string& address) {
+  if (scope_ == nullptr) return;
+  Link& link = links_[id];
+  if (link.link) {
+    link.link->set_address(address);
+    return;
+  }
+  wire::Hello self;
+  self.from = options_.id;
+  self.store = core_->store();
+  self.session = session_;
+  self.address = options_.address;
+  link.link = std::make_unique<PeerLink>(env_, options_.link, std::move(self), core_->cluster(), id, address);
+  link.task = scope_->spawn("raft/link/" + id, [raw = link.link.get()] { raw->run(); });
+}
+
+void RaftServer::retire_links() {
+  const Configuration& configuration = core_->configuration();
   for (auto at = links_.begin(); at != links_.end();) {
-    if (configuration.find(at->first) != nullptr) {
+    if (configuration.find(at->first) != nullptr || incoming_.contains(at->first)) {
       ++at;
       continue;
     }
@@ -430,20 +341,6 @@ void RaftServer::follow_configuration() {
     at = links_.erase(at);
   }
   std::erase_if(retired_links_, [](const Link& link) { return link.task.done(); });
-  for (const Server& server : configuration.servers) {
-    if (server.id == options_.id) continue;
-    Link& link = links_[server.id];
-    if (link.link) {
-      link.link->set_address(server.address);
-      continue;
-    }
-    wire::Hello self;
-    self.from = options_.id;
-    self.store = core_->store();
-    self.session = session_;
-    link.link = std::make_unique<PeerLink>(env_, options_.link, std::move(self), core_->cluster(), server.id, server.address);
-    link.task = scope_->spawn("raft/link/" + server.id, [raw = link.link.get()] { raw->run(); });
-  }
 }
 
 // ---- Ending --------------------------------------------------------------------------------------------------------------------
@@ -474,65 +371,8 @@ void RaftServer::stop() {
   pending_added_.notify_all();
   segment_wanted_.notify_all();
   to_apply_added_.notify_all();
+  leadership_moved_.notify_all();
   stopped_.set();
-}
-
-// ---- Looking -------------------------------------------------------------------------------------------------------------------
-
-LeaderHint RaftServer::hint(const ServerId& id) const {
-  LeaderHint hint;
-  if (const Server* server = core_->configuration().find(id)) {
-    hint.id = id;
-    hint.address = server->address;
-  }
-  return hint;
-}
-
-LeaderHint RaftServer::leader() const {
-  if (!core_ || is_stopping_) return LeaderHint();
-  return hint(core_->role() == Role::leader ? options_.id : core_->leader());
-}
-
-ServerStatus RaftServer::status() const {
-  ServerStatus status;
-  status.id = options_.id;
-  status.is_stopped = is_stopping_;
-  status.is_disk_full = is_disk_full_;
-  if (!core_) return status;
-  const Core& core = *core_;
-  status.store = core.store();
-  status.cluster = core.cluster();
-  status.role = core.role();
-  status.term = core.term();
-  status.leader = leader();
-  status.commit = core.commit_index();
-  status.applied = core.applied_index();
-  status.last = core.last_index();
-  status.durable = core.durable_index();
-  status.apply_backlog = status.commit - status.applied;
-  status.leader_contact = core.leader_contact();
-  const Configuration& configuration = core.configuration();
-  status.voters = configuration.voter_count();
-  status.non_voters = configuration.servers.size() - status.voters;
-  status.is_voter = configuration.is_voter(options_.id);
-  const std::vector<ServerProgress> progress = core.progress();
-  for (const Server& server : configuration.servers) {
-    if (server.id == options_.id) continue;
-    PeerStatus peer;
-    peer.id = server.id;
-    peer.address = server.address;
-    peer.is_voter = server.voter;
-    const auto link = links_.find(server.id);
-    peer.is_connected = link != links_.end() && link->second.link->is_connected();
-    for (const ServerProgress& each : progress) {
-      if (each.id != server.id) continue;
-      peer.match = each.match;
-      peer.is_replicating = each.state == Progress::State::replicate;
-      peer.last_contact = each.last_contact;
-    }
-    status.peers.push_back(std::move(peer));
-  }
-  return status;
 }
 
 }  // namespace raft

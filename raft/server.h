@@ -42,6 +42,7 @@ namespace raft {
 
 struct ServerOptions {
   ServerId id;
+  std::string address;  // host:port where this server is reached; told to whoever it dials
   // The configuration of a cluster that does not exist yet, the same on each of its servers (bootstrap_configuration()).
   // Used only when the data directory holds no raft state; afterwards what is stored counts.
   std::optional<Configuration> bootstrap;
@@ -79,7 +80,18 @@ struct Proposed {
   Index index = 0;
   std::string answer;  // ok: the state machine's
   std::string reason;  // otherwise: one line for people
+  Refusal refusal = Refusal::none;  // why nothing was written, where the core says so
   LeaderHint leader;   // not_leader
+
+  bool ok() const { return outcome == Outcome::ok; }
+};
+
+struct Transferred {
+  // ok: another server leads a newer term. refused: nothing was begun, or this server leads on. unknown: the deadline passed.
+  Outcome outcome = Outcome::unknown;
+  ServerId to;         // who was to lead, once that was decided
+  std::string reason;  // of anything but ok: one line for people
+  LeaderHint leader;   // ok: who leads now; not_leader: whom to ask
 
   bool ok() const { return outcome == Outcome::ok; }
 };
@@ -137,6 +149,8 @@ struct ServerCounters {
   std::uint64_t messages_received = 0;
   std::uint64_t messages_dropped = 0;  // a link's queue was full or it had no connection
   std::uint64_t leader_changes = 0;
+  std::uint64_t transfers_made = 0;    // hand-overs that ended in a newer term
+  std::uint64_t transfers_failed = 0;
 };
 
 class RaftServer {
@@ -167,6 +181,14 @@ class RaftServer {
 
   // Appends one command and waits until this server has applied it. Only the leader takes proposals.
   Proposed propose(std::string command, io::Instant deadline);
+  // Makes one step of the cluster's configuration and waits until it is committed and this server has applied it. Only the leader;
+  // `refused` says why in `refusal` (raft/core.h: one change at a time, after an entry of the term has committed, ...).
+  Proposed change_configuration(const ConfigurationChange& change, io::Instant deadline);
+  // Hands leadership to voter `to`, to the most caught-up one when empty, and waits until a newer term has a leader. Proposals are
+  // refused meanwhile (Refusal::transfer_in_progress); nothing in flight is lost.
+  Transferred transfer_leadership(const ServerId& to, io::Instant deadline);
+  // True once a leader is known and does not hand over; false when the deadline passed or the server stopped first.
+  bool wait_leadership_settled(io::Instant deadline);
   // Read barrier: confirms leadership by a quorum round begun after the call, then waits until the commit index of that
   // moment is applied here.
   Barrier barrier(io::Instant deadline);
@@ -180,6 +202,8 @@ class RaftServer {
   ServerStatus status() const;
   const ServerCounters& counters() const { return counters_; }
   bool is_leader() const { return core_ && core_->role() == Role::leader && !is_stopping_; }
+  // This server leads and is handing leadership over: it takes no proposals.
+  bool is_handing_over() const { return is_leader() && !core_->transfer_target().empty(); }
   LeaderHint leader() const;
   Index applied_index() const { return core_ ? core_->applied_index() : 0; }
   // The core itself, for checks; valid after open().
@@ -207,12 +231,14 @@ class RaftServer {
     Index index = 0;
     io::Event done;
   };
+  // To each other server of the configuration in force, and to each whose connection to this one stands: a leader that has been
+  // removed, or a server that joins and has no configuration yet, is answered like any other.
   struct Link {
     std::unique_ptr<PeerLink> link;
     io::Task task;
   };
 
-  // server.cpp: the calls, and what follows from the core's Readys. Nothing here waits but read(), open() and the calls that say so.
+  // server_calls.cpp has the calls that wait. server.cpp: what follows from the core's Readys. Nothing there waits but read() and open().
   io::Status read_stores();
   io::Status check_contents() const;
   io::Status confirm_stores();
@@ -226,9 +252,14 @@ class RaftServer {
   void take_reads();
   void send_all(std::vector<Message>& messages);
   void note_role_changes();
+  void note_transfers();
   void follow_configuration();
+  void link_to(const ServerId& id, const std::string& address);
+  void retire_links();
   LeaderHint hint(const ServerId& id) const;
-  Proposed refuse(const ProposeResult& result) const;
+  Proposed wait_for_entry(Term term, Index index, io::Instant deadline);
+  Proposed refuse(Refusal refusal, const ServerId& leader) const;
+  bool leader_is_known() const;
   Proposed finish(const ProposalWait& wait) const;
   void release_applied();
   void fail(io::Error error);
@@ -274,6 +305,7 @@ class RaftServer {
   Ready ready_;  // reused
   Term led_term_ = 0;              // newest term that this server led
   bool is_leading_ = false;
+  io::Condition leadership_moved_;  // a role, a leader, or the end of a hand-over
   io::Instant give_up_at_ = io::kNever;  // when proposals of led_term_ end as unknown
 
   // links: null outside run()

@@ -81,14 +81,20 @@ void RaftServer::receive(io::Stream& stream, wire::FrameReader& reader, const wi
   }
   slot = &stream;
   struct Forget {
-    std::map<ServerId, io::Stream*>& incoming;
+    RaftServer& server;
     const ServerId& from;
     io::Stream* stream;
     ~Forget() {
-      const auto at = incoming.find(from);
-      if (at != incoming.end() && at->second == stream) incoming.erase(at);
+      const auto at = server.incoming_.find(from);
+      if (at == server.incoming_.end() || at->second != stream) return;
+      server.incoming_.erase(at);
+      server.retire_links();
     }
-  } forget{incoming_, hello.from, &stream};
+  } forget{*this, hello.from, &stream};
+  if (core_->configuration().find(hello.from) == nullptr) {
+    SOMETIMES("raft: a server outside the configuration is answered");
+    link_to(hello.from, hello.address);
+  }
   if (const auto link = links_.find(hello.from); link != links_.end()) link->second.link->nudge();
 
   std::uint64_t received = 0;

@@ -59,6 +59,10 @@ io::Result<Frame> decode_hello(const fb::Hello& hello) {
   out.cluster = from_fb<ClusterId>(hello.cluster());
   out.session = hello.session();
   if (!out.store.is_known() || out.session == 0) return corrupt("a greeting without a store or session");
+  if (hello.address() == nullptr || hello.address()->size() == 0 || hello.address()->size() > kAddressBytesMax) {
+    return corrupt("a greeting without an address");
+  }
+  out.address = hello.address()->str();
   return Frame(std::move(out));
 }
 
@@ -120,9 +124,11 @@ void encode(const Hello& hello, std::string& out) {
   flatbuffers::FlatBufferBuilder builder(512);
   const auto from = builder.CreateString(hello.from);
   const auto to = builder.CreateString(hello.to);
+  const auto address = builder.CreateString(hello.address);
   const fb::Id128 store = to_fb(hello.store);
   const fb::Id128 cluster = to_fb(hello.cluster);
-  finish(builder, fb::Body::Hello, fb::CreateHello(builder, hello.version, from, to, &store, &cluster, hello.session), out);
+  finish(builder, fb::Body::Hello, fb::CreateHello(builder, hello.version, from, to, &store, &cluster, hello.session, address),
+         out);
 }
 
 void encode(const Welcome& welcome, std::string& out) {

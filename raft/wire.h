@@ -29,6 +29,7 @@ inline constexpr std::size_t kFrameBytesMax = 16u << 20;     // without the head
 inline constexpr std::size_t kGreetingBytesMax = 4096;       // Hello, Welcome, Refusal, Ack
 inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kServerIdBytesMax = 255;
+inline constexpr std::size_t kAddressBytesMax = 512;
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
@@ -37,6 +38,7 @@ struct Hello {
   StoreId store;
   ClusterId cluster;       // zero: not known yet
   std::uint64_t session = 0;
+  std::string address;     // host:port where the dialler listens, for answers; at most kAddressBytesMax
 };
 
 struct Welcome {

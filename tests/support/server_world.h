@@ -214,6 +214,25 @@ class ServerWorld {
     });
     return call;
   }
+  std::shared_ptr<Call<raft::Transferred>> transfer(size_t i, raft::ServerId to, io::Duration limit = std::chrono::seconds(5)) {
+    auto call = std::make_shared<Call<raft::Transferred>>();
+    Node& node = *nodes[i];
+    node.machine->process()->spawn("client", [&node, call, limit, to = std::move(to)] {
+      call->answer = node.server->transfer_leadership(to, node.machine->process()->env().after(limit));
+      call->done = true;
+    });
+    return call;
+  }
+  std::shared_ptr<Call<raft::Proposed>> change(size_t i, raft::ConfigurationChange change,
+                                               io::Duration limit = std::chrono::seconds(5)) {
+    auto call = std::make_shared<Call<raft::Proposed>>();
+    Node& node = *nodes[i];
+    node.machine->process()->spawn("client", [&node, call, limit, change = std::move(change)] {
+      call->answer = node.server->change_configuration(change, node.machine->process()->env().after(limit));
+      call->done = true;
+    });
+    return call;
+  }
   // Runs until every live server has applied exactly `commands`.
   bool all_applied(const std::vector<std::string>& commands, io::Duration limit = std::chrono::seconds(10)) {
     return run_until([&] {
@@ -236,6 +255,7 @@ class ServerWorld {
     node.failure.clear();
     raft::ServerOptions mine = options;
     mine.id = node.machine->name();
+    mine.address = node.address;
     mine.bootstrap = raft::bootstrap_configuration(members);
     ListMachine machine(env);
     raft::RaftServer server(env, mine, &node);

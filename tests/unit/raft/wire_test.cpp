@@ -83,6 +83,7 @@ TEST(RaftWire, BringsGreetingsOver) {
   hello.store = {3, 4};
   hello.cluster = {5, 6};
   hello.session = 99;
+  hello.address = "n1:7943";
   const auto back = std::get<wire::Hello>(*wire::decode(encoded(hello)));
   EXPECT_EQ(back.version, wire::kProtocolVersion);
   EXPECT_EQ(back.from, "n1");
@@ -90,6 +91,7 @@ TEST(RaftWire, BringsGreetingsOver) {
   EXPECT_EQ(back.store, hello.store);
   EXPECT_EQ(back.cluster, hello.cluster);
   EXPECT_EQ(back.session, 99u);
+  EXPECT_EQ(back.address, "n1:7943");
   EXPECT_TRUE(std::holds_alternative<wire::Welcome>(*wire::decode(encoded(wire::Welcome{}))));
   EXPECT_EQ(std::get<wire::Refusal>(*wire::decode(encoded(wire::Refusal{"no"}))).reason, "no");
   EXPECT_EQ(std::get<wire::Ack>(*wire::decode(encoded(wire::Ack{12}))).frames, 12u);
