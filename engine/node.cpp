@@ -25,6 +25,9 @@ namespace engine {
 
 namespace {
 
+// How long a stop waits for another server to lead.
+constexpr io::Duration kHandOverTimeout = std::chrono::seconds(2);
+
 raft::ServerOptions raft_options(const Config& config) {
   raft::ServerOptions options;
   options.id = config.cluster.node_id;
@@ -108,6 +111,7 @@ class Node {
   io::Status check_raft_state();
   io::Status open_raft();
   void make_services();
+  void hand_over_leadership();
   MetricsSnapshot snapshot() const;
 
   io::Env& env_;
@@ -281,6 +285,8 @@ io::Status Node::serve(io::Event& stop) {
       changed.wait();
     }
     readiness_->mark_stopping();
+    // Leadership first, while connections still stand: what clients write meanwhile goes on at the next leader.
+    hand_over_leadership();
     // Requests in flight end while raft still runs; after a failure of raft they end by its answers.
     const size_t cut_off = http_->drain(env_.after(config_.http.shutdown_grace));
     if (cut_off > 0) {
@@ -302,6 +308,21 @@ io::Status Node::serve(io::Event& stop) {
   }
   env_.log.info("narad serve stopped");
   return {};
+}
+
+void Node::hand_over_leadership() {
+  if (!raft_->is_leader() || raft_->status().voters < 2) {
+    return;
+  }
+  const io::Instant begun = env_.now();
+  const raft::Transferred transferred = raft_->transfer_leadership(raft::ServerId(), env_.after(kHandOverTimeout));
+  const auto took_ms = (env_.now() - begun) / std::chrono::milliseconds(1);
+  if (transferred.ok()) {
+    env_.log.info("leadership transferred before shutdown", {{"to", transferred.to}, {"took", std::to_string(took_ms) + "ms"}});
+  } else {
+    env_.log.warn("leadership transfer on shutdown failed; peers will elect a leader after their heartbeat timeout",
+                  {{"to", transferred.to}, {"reason", transferred.reason}});
+  }
 }
 
 MetricsSnapshot Node::snapshot() const {

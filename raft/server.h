@@ -189,6 +189,8 @@ class RaftServer {
   Transferred transfer_leadership(const ServerId& to, io::Instant deadline);
   // True once a leader is known and does not hand over; false when the deadline passed or the server stopped first.
   bool wait_leadership_settled(io::Instant deadline);
+  // True once this server is in a term above `term`; false when the deadline passed or the server stopped first.
+  bool wait_newer_term(Term term, io::Instant deadline);
   // Read barrier: confirms leadership by a quorum round begun after the call, then waits until the commit index of that
   // moment is applied here.
   Barrier barrier(io::Instant deadline);

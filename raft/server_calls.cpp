@@ -145,6 +145,13 @@ bool RaftServer::wait_leadership_settled(io::Instant deadline) {
   return core_ && !is_stopping_;
 }
 
+bool RaftServer::wait_newer_term(Term term, io::Instant deadline) {
+  while (!is_stopping_ && core_ && core_->term() <= term) {
+    if (!leadership_moved_.wait(deadline)) return false;
+  }
+  return core_ && !is_stopping_;
+}
+
 bool RaftServer::leader_is_known() const { return core_->role() == Role::leader || !core_->leader().empty(); }
 
 // ---- Reading -------------------------------------------------------------------------------------------------------------------

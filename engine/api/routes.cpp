@@ -1,8 +1,10 @@
 #include "engine/api/routes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/topics/rules.h"
+#include "io/probe.h"
 
 namespace engine::api {
 
@@ -25,6 +27,14 @@ HttpResponse to_response(cluster::NodeReply reply) {
   response.body = std::move(reply.body);
   return response;
 }
+
+// Whether a write's answer says that certainly nothing was changed, because nobody was there to take it.
+bool changed_nothing(const HttpResponse& response) {
+  return is_unavailable(response.status, response.body) ||
+         (response.status == 503 && response.body.starts_with(cluster::kNoLeaderText));
+}
+
+constexpr io::Duration kHandOverPoll = std::chrono::milliseconds(25);
 
 }  // namespace
 
@@ -104,41 +114,66 @@ void Api::add_later() {
   }
 }
 
+// ---- Writes ----------------------------------------------------------------------------------------------------------------
+
 HttpResponse Api::create_topic(const Call& call) {
-  if (parts_.raft.is_leader()) {
-    return to_response(parts_.manager.create(call.request.body, parts_.env.after(cluster::kWriteTimeout)));
-  }
+  const std::string& body = call.request.body;
   // What the body gets wrong by itself needs no leader; the leader checks it again all the same.
-  topics::Checked<topics::CreateRequest> request = topics::parse_create(call.request.body, parts_.limits);
+  topics::Checked<topics::CreateRequest> request = topics::parse_create(body, parts_.limits);
   if (Reply* refusal = std::get_if<Reply>(&request)) {
     return to_response(std::move(*refusal));
   }
   const std::string& name = std::get<topics::CreateRequest>(request).name;
-  return to_response(
-      parts_.forwarder.write(cluster::encode(cluster::CreateTopicRequest{name, call.request.body, std::nullopt})));
+  return write([&] { return parts_.manager.create(body, parts_.env.after(cluster::kWriteTimeout)); },
+               cluster::encode(cluster::CreateTopicRequest{name, body, std::nullopt}));
 }
 
 HttpResponse Api::alter_topic(const Call& call) {
-  const std::string_view name = call.parameters[0];
-  if (parts_.raft.is_leader()) {
-    return to_response(parts_.manager.alter(name, call.request.body, parts_.env.after(cluster::kWriteTimeout)));
-  }
-  topics::Checked<topics::AlterRequest> request = topics::parse_alter(call.request.body, parts_.limits);
+  const std::string name(call.parameters[0]);
+  const std::string& body = call.request.body;
+  topics::Checked<topics::AlterRequest> request = topics::parse_alter(body, parts_.limits);
   if (Reply* refusal = std::get_if<Reply>(&request)) {
     return to_response(std::move(*refusal));
   }
-  return to_response(
-      parts_.forwarder.write(cluster::encode(cluster::AlterTopicRequest{std::string(name), call.request.body, std::nullopt})));
+  return write([&] { return parts_.manager.alter(name, body, parts_.env.after(cluster::kWriteTimeout)); },
+               cluster::encode(cluster::AlterTopicRequest{name, body, std::nullopt}));
 }
 
 HttpResponse Api::delete_topic(const Call& call) {
-  const std::string_view name = call.parameters[0];
-  if (parts_.raft.is_leader()) {
-    return to_response(parts_.manager.remove(name, std::nullopt, parts_.env.after(cluster::kWriteTimeout)));
-  }
-  return to_response(
-      parts_.forwarder.write(cluster::encode(cluster::DeleteTopicRequest{std::string(name), std::nullopt, std::nullopt})));
+  const std::string name(call.parameters[0]);
+  return write([&] { return parts_.manager.remove(name, std::nullopt, parts_.env.after(cluster::kWriteTimeout)); },
+               cluster::encode(cluster::DeleteTopicRequest{name, std::nullopt, std::nullopt}));
 }
+
+HttpResponse Api::write(const std::function<Reply()>& here, const std::string& payload) {
+  const io::Instant give_up = parts_.env.after(kLeadershipWait);
+  for (;;) {
+    const raft::Term seen = parts_.raft.core().term();
+    HttpResponse response = parts_.raft.is_leader() ? to_response(here()) : to_response(parts_.forwarder.write(payload));
+    if (!changed_nothing(response) || !wait_for_leadership(seen, response, give_up)) {
+      return response;
+    }
+    SOMETIMES("api: a write is tried again because leadership moved");
+  }
+}
+
+bool Api::wait_for_leadership(raft::Term seen, const HttpResponse& answer, io::Instant give_up) {
+  raft::RaftServer& raft = parts_.raft;
+  if (parts_.env.now() >= give_up) {
+    return false;
+  }
+  if (raft.is_handing_over() || raft.leader().id.empty() || raft.core().term() != seen) {
+    return raft.wait_leadership_settled(give_up);
+  }
+  // Followers learn of a hand-over that ends when the next term begins; of one that fails, by asking again.
+  if (answer.body.find(raft::to_string(raft::Refusal::transfer_in_progress)) == std::string::npos) {
+    return false;
+  }
+  raft.wait_newer_term(seen, std::min(give_up, parts_.env.after(kHandOverPoll)));
+  return true;
+}
+
+// ---- Reads -----------------------------------------------------------------------------------------------------------------
 
 HttpResponse Api::get_topic(const Call& call) {
   const io::Instant deadline = parts_.env.after(topics::kBarrierTimeout);

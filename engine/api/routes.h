@@ -2,7 +2,8 @@
 //
 // Reads are answered from this node's replica. A topic that it does not know is "not found" only once the replica has reached
 // the leader's applied index (on the leader: behind a barrier); until then, or when the leader cannot be asked, 503.
-// Writes are carried out here when this node leads, else forwarded.
+// Writes are carried out here when this node leads, else forwarded. A write that certainly changed nothing because leadership was
+// on its way from one node to another is tried again, for kLeadershipWait at most: a planned hand-over is a pause, not an error.
 #pragma once
 
 #include "engine/api/http_types.h"
@@ -15,6 +16,8 @@
 #include "raft/server.h"
 
 namespace engine::api {
+
+inline constexpr io::Duration kLeadershipWait = std::chrono::seconds(1);
 
 class Api {
  public:
@@ -44,6 +47,11 @@ class Api {
   HttpResponse delete_topic(const Call& call);
   HttpResponse get_topic(const Call& call);
   HttpResponse list_topics(const Call& call);
+  // `here` carries the write out on a leader, `payload` is what is sent to one.
+  HttpResponse write(const std::function<Reply()>& here, const std::string& payload);
+  // Waits for a leader that takes writes, after `answer` was given in term `seen`. False when it is not a matter of leadership, or
+  // the time is up.
+  bool wait_for_leadership(raft::Term seen, const HttpResponse& answer, io::Instant give_up);
   // Whether this replica holds everything that was committed when the call began.
   bool replica_is_current(io::Instant deadline);
 

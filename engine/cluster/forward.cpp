@@ -59,7 +59,7 @@ NodeReply Forwarder::forward(std::string_view payload) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const raft::LeaderHint leader = raft_.leader();
     if (leader.address.empty() || raft_.is_leader()) {
-      return no_leader_reply("no raft leader known");
+      return no_leader_reply(kNoLeaderText);
     }
     if (leader.address == tried) {
       break;

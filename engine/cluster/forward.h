@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/cluster/node_client.h"
 #include "engine/cluster/node_frames.h"
@@ -26,6 +27,8 @@ namespace engine::cluster {
 inline constexpr io::Duration kWriteTimeout = std::chrono::seconds(10);
 inline constexpr io::Duration kForwardTimeout = std::chrono::seconds(12);
 inline constexpr io::Duration kReadYourWriteWait = std::chrono::seconds(3);
+// The answer to a write, as plain text, of a node that knows of no leader: nothing was sent to anybody.
+inline constexpr std::string_view kNoLeaderText = "no raft leader known";
 
 class Forwarder {
  public:

@@ -10,6 +10,11 @@ Reply error_reply(int status, std::string_view text) {
   return Reply{status, writer.take() + "\n"};
 }
 
+bool is_unavailable(int status, std::string_view body) {
+  return status == 503 && body.find(kUnavailableText) != std::string_view::npos &&
+         body.find(kOutcomeUnknownText) == std::string_view::npos;
+}
+
 Reply unavailable_reply(std::string_view reason) {
   std::string text(kUnavailableText);
   if (!reason.empty()) {

@@ -21,6 +21,9 @@ inline constexpr std::string_view kUnavailableText = "control plane temporarily 
 // The change was handed to raft and its fate is not known. A forwarding node recognises the outcome by this text.
 inline constexpr std::string_view kOutcomeUnknownText = "the change may still be applied, read it back before retrying";
 
+// Whether an answer says that nothing was changed for want of a leader that takes writes, so that the write may be tried again.
+bool is_unavailable(int status, std::string_view body);
+
 // 503 with kUnavailableText, and what is the matter.
 Reply unavailable_reply(std::string_view reason = {});
 // 503 with both texts.

@@ -108,6 +108,36 @@ TEST_F(ClusterTest, AfterAKillOfTheLeaderWritesWorkAgain) {
   EXPECT_LT(took, 15s);
 }
 
+TEST_F(ClusterTest, AStopOfTheLeaderHandsLeadershipOverAndNoWriteFails) {
+  ASSERT_TRUE(cluster.start_and_wait());
+  const size_t leader = *cluster.leader();
+  const size_t other = (leader + 1) % cluster.size();
+  std::atomic<bool> stopping{false};
+  int failed = 0;
+  int written = 0;
+  auto last = std::chrono::steady_clock::now();
+  auto longest = last - last;
+  std::thread writer([&] {
+    while (!stopping) {
+      const int answer = status(other, "POST", "/v1/topics", topic_body("t" + std::to_string(written + failed)));
+      const auto now = std::chrono::steady_clock::now();
+      (answer == 201 ? written : failed) += 1;
+      longest = std::max(longest, now - last);
+      last = now;
+    }
+  });
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(cluster.node(leader).stop(), 0);
+  std::this_thread::sleep_for(500ms);
+  stopping = true;
+  writer.join();
+  std::printf("longest gap between acknowledged writes: %lld ms\n",
+              static_cast<long long>(std::chrono::duration_cast<Milliseconds>(longest).count()));
+  EXPECT_EQ(failed, 0);
+  EXPECT_GT(written, 0);
+  EXPECT_NE(cluster.node(leader).log().find("leadership transferred before shutdown"), std::string::npos);
+}
+
 // Creates topics on whatever node answers, and keeps a ledger of what was acknowledged.
 class Writers {
  public:
