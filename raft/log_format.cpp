@@ -1,5 +1,6 @@
 #include "raft/log_format.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
@@ -13,8 +14,11 @@ namespace {
 
 constexpr std::string_view kSegmentMagic = "NARADLOG";
 constexpr std::string_view kBatchMagic = "NLB1";
+constexpr std::uint8_t kReset = 1;
+constexpr std::uint8_t kRecycled = 2;
 constexpr std::size_t kDigits = 20;
 constexpr std::string_view kSuffix = ".log";
+constexpr std::string_view kSpareSuffix = ".spare";
 
 std::uint32_t segment_crc(std::string_view block, std::uint64_t generation) {
   std::uint32_t crc = io::crc32c(block.substr(0, 12), io::crc32c_salt(generation, 0));
@@ -41,39 +45,35 @@ std::optional<BatchHeader> check_batch_header(std::string_view bytes, std::uint6
   return header;
 }
 
-bool check_batch_body(std::string_view body, std::uint64_t generation, const BatchHeader& header, std::vector<Entry>& out) {
+bool check_batch_body(std::string_view body, std::uint64_t generation, const BatchHeader& header,
+                      std::vector<EntryView>& out) {
+  out.clear();
   if (io::crc32c(body, io::crc32c_salt(generation, header.first)) != header.body_crc) return false;
   if (header.entries == 0 || header.entries > body.size() / kEntryHeaderBytes) return false;
-  const std::size_t before = out.size();
   for (std::uint32_t i = 0; i < header.entries; ++i) {
-    const bool has_header = body.size() >= kEntryHeaderBytes;
-    const std::uint32_t length = has_header ? get<std::uint32_t>(body, 8) : 0;
-    if (!has_header || length > body.size() - kEntryHeaderBytes || get<std::uint8_t>(body, 12) > 2) {
-      out.resize(before);
-      return false;
-    }
-    Entry entry;
-    entry.term = get<std::uint64_t>(body, 0);
-    entry.index = header.first + i;
-    entry.type = static_cast<EntryType>(get<std::uint8_t>(body, 12));
-    if (length > 0) entry.data = std::make_shared<const std::string>(body.substr(kEntryHeaderBytes, length));
-    out.push_back(std::move(entry));
+    if (body.size() < kEntryHeaderBytes) return false;
+    const std::uint32_t length = get<std::uint32_t>(body, 8);
+    if (length > body.size() - kEntryHeaderBytes || get<std::uint8_t>(body, 12) > 2) return false;
+    out.push_back(EntryView{get<std::uint64_t>(body, 0), static_cast<EntryType>(get<std::uint8_t>(body, 12)),
+                            body.substr(kEntryHeaderBytes, length)});
     body.remove_prefix(kEntryHeaderBytes + length);
   }
-  if (body.size() >= kAlignment) {
-    out.resize(before);
-    return false;
-  }
-  return true;
+  return body.size() < kAlignment;
+}
+
+std::string path_of(std::uint64_t generation, std::string_view suffix) {
+  char name[kDigits + 1];
+  std::snprintf(name, sizeof name, "%020llu", static_cast<unsigned long long>(generation));
+  return std::string(kDirectory) + "/" + name + std::string(suffix);
 }
 
 }  // namespace
 
-std::string segment_path(std::uint64_t generation) {
-  char name[kDigits + 1];
-  std::snprintf(name, sizeof name, "%020llu", static_cast<unsigned long long>(generation));
-  return std::string(kDirectory) + "/" + name + std::string(kSuffix);
-}
+std::string segment_path(std::uint64_t generation) { return path_of(generation, kSuffix); }
+
+std::string spare_path(std::uint64_t generation) { return path_of(generation, kSpareSuffix); }
+
+bool is_spare(std::string_view file_name) { return file_name.ends_with(kSpareSuffix); }
 
 std::optional<std::uint64_t> generation_of(std::string_view file_name) {
   if (file_name.size() != kDigits + kSuffix.size() || !file_name.ends_with(kSuffix)) return std::nullopt;
@@ -100,6 +100,7 @@ std::string encode(const SegmentHeader& header, std::uint32_t version) {
   put(block, 64, header.filled_bytes);
   put(block, 72, header.store.high);
   put(block, 80, header.store.low);
+  put(block, 88, static_cast<std::uint8_t>((header.is_reset ? kReset : 0) | (header.is_recycled ? kRecycled : 0)));
   put(block, 12, segment_crc(block, header.generation));
   return block;
 }
@@ -118,6 +119,8 @@ HeaderState parse(std::string_view bytes, std::uint64_t generation, SegmentHeade
   header.before_end = get<std::uint64_t>(block, 56);
   header.filled_bytes = get<std::uint64_t>(block, 64);
   header.store = StoreId{get<std::uint64_t>(block, 72), get<std::uint64_t>(block, 80)};
+  header.is_reset = (get<std::uint8_t>(block, 88) & kReset) != 0;
+  header.is_recycled = (get<std::uint8_t>(block, 88) & kRecycled) != 0;
   return header.generation == generation ? HeaderState::valid : HeaderState::damaged;
 }
 
@@ -162,8 +165,14 @@ std::optional<BatchHeader> parse_batch_header(std::string_view segment, std::uin
   return check_batch_header(segment.substr(offset, kBatchHeaderBytes), generation, offset);
 }
 
+Entry to_entry(const EntryView& view, Index index) {
+  Entry entry{view.term, index, view.type, nullptr};
+  if (!view.payload.empty()) entry.data = std::make_shared<const std::string>(view.payload);
+  return entry;
+}
+
 bool parse_batch_body(std::string_view segment, std::uint64_t generation, std::uint64_t offset, const BatchHeader& header,
-                      std::vector<Entry>& out) {
+                      std::vector<EntryView>& out) {
   const std::uint64_t begin = offset + kBatchHeaderBytes;
   if (header.body_bytes > segment.size() - begin) return false;
   return check_batch_body(segment.substr(begin, header.body_bytes), generation, header, out);
@@ -177,18 +186,31 @@ std::optional<std::uint64_t> find_batch(std::string_view segment, std::uint64_t 
   return std::nullopt;
 }
 
-io::Result<std::vector<Entry>> read_batch(io::File& file, std::uint64_t generation, std::uint64_t offset) {
-  auto head = file.read(offset, kBatchHeaderBytes);
-  if (!head.ok()) return head.error();
-  const bool is_whole = head->size() == kBatchHeaderBytes;
-  const std::optional<BatchHeader> header = is_whole ? check_batch_header(*head, generation, offset) : std::nullopt;
-  std::vector<Entry> entries;
+// Has the next `bytes` of the file in held_, fewer at its end.
+io::Status BatchReader::hold(std::uint64_t bytes) {
+  if (offset_ >= held_at_ && offset_ - held_at_ + bytes <= held_.size()) return {};
+  auto read = file_.read(offset_, std::max(bytes, stretch_bytes_));
+  if (!read.ok()) return read.error();
+  held_ = std::move(*read);
+  held_at_ = offset_;
+  return {};
+}
+
+io::Result<BatchReader::Batch> BatchReader::next() {
+  const auto ahead = [this] { return std::string_view(held_).substr(offset_ - held_at_); };
+  if (io::Status held = hold(kBatchHeaderBytes); !held.ok()) return held.error();
+  std::optional<BatchHeader> header;
+  if (ahead().size() >= kBatchHeaderBytes) header = check_batch_header(ahead(), generation_, offset_);
   if (header) {
-    auto body = file.read(offset + kBatchHeaderBytes, header->body_bytes);
-    if (!body.ok()) return body.error();
-    if (body->size() == header->body_bytes && check_batch_body(*body, generation, *header, entries)) return entries;
+    const std::uint64_t bytes = kBatchHeaderBytes + header->body_bytes;
+    if (io::Status held = hold(bytes); !held.ok()) return held.error();
+    if (ahead().size() >= bytes &&
+        check_batch_body(ahead().substr(kBatchHeaderBytes, header->body_bytes), generation_, *header, entries_)) {
+      offset_ += bytes;
+      return Batch{header->first, entries_};
+    }
   }
-  return io::fail(io::ErrorKind::corrupt, file.path() + ": damaged at offset " + std::to_string(offset));
+  return io::fail(io::ErrorKind::corrupt, file_.path() + ": damaged at offset " + std::to_string(offset_));
 }
 
 }  // namespace raft::log_format

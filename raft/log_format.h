@@ -1,5 +1,5 @@
 // The bytes of a log segment (the layout is in raft/log_store.h): making and checking headers and batches. Pure, but for
-// read_batch().
+// BatchReader.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,8 @@ struct SegmentHeader {
   std::uint64_t before_end = 0;
   std::uint64_t filled_bytes = 0;
   StoreId store;
+  bool is_reset = false;
+  bool is_recycled = false;
 };
 
 struct BatchHeader {
@@ -46,6 +48,9 @@ struct BatchHeader {
 // "raft/log/<20 digits>.log", and the generation that a file name stands for; nothing for other names.
 std::string segment_path(std::uint64_t generation);
 std::optional<std::uint64_t> generation_of(std::string_view file_name);
+// "raft/log/<20 digits>.spare": a freed segment that waits for its next use.
+std::string spare_path(std::uint64_t generation);
+bool is_spare(std::string_view file_name);
 
 std::string encode(const SegmentHeader& header, std::uint32_t version = kVersion);
 
@@ -62,9 +67,16 @@ void encode_batch(std::span<const Entry> entries, BatchHeader header, std::uint6
 
 // The header of a batch at `offset` of `segment` (the whole file), when one stands there that was written for this place.
 std::optional<BatchHeader> parse_batch_header(std::string_view segment, std::uint64_t generation, std::uint64_t offset);
-// The entries of that batch, appended to `out`; false when its body is not whole.
+// An entry as it stands in a batch; the payload lies in the segment's bytes.
+struct EntryView {
+  Term term = 0;
+  EntryType type = EntryType::noop;
+  std::string_view payload;
+};
+Entry to_entry(const EntryView& view, Index index);
+// The entries of that batch, in place of what `out` held; false when its body is not whole.
 bool parse_batch_body(std::string_view segment, std::uint64_t generation, std::uint64_t offset, const BatchHeader& header,
-                      std::vector<Entry>& out);
+                      std::vector<EntryView>& out);
 // Where the batch ends.
 inline std::uint64_t batch_end(std::uint64_t offset, const BatchHeader& header) {
   return offset + kBatchHeaderBytes + header.body_bytes;
@@ -72,7 +84,30 @@ inline std::uint64_t batch_end(std::uint64_t offset, const BatchHeader& header) 
 // The first place at or behind `from` where parse_batch_header() finds one; nothing when there is none.
 std::optional<std::uint64_t> find_batch(std::string_view segment, std::uint64_t generation, std::uint64_t from);
 
-// The entries of one batch, read from its segment's file. Waits. `corrupt` when it is not whole.
-io::Result<std::vector<Entry>> read_batch(io::File& file, std::uint64_t generation, std::uint64_t offset);
+// Reads batches from a segment's file, one behind the other, a stretch of it at a time. Keeps no more than `stretch_bytes` or one
+// batch.
+class BatchReader {
+ public:
+  BatchReader(io::File& file, std::uint64_t generation, std::uint64_t offset, std::uint64_t stretch_bytes)
+      : file_(file), generation_(generation), offset_(offset), stretch_bytes_(stretch_bytes) {}
+
+  struct Batch {
+    Index first = 0;
+    std::span<const EntryView> entries;  // until the next call
+  };
+  // The batch at the reader's place, which then moves behind it. Waits. `corrupt` when it is not whole.
+  io::Result<Batch> next();
+
+ private:
+  io::Status hold(std::uint64_t bytes);
+
+  io::File& file_;
+  const std::uint64_t generation_;
+  std::uint64_t offset_;
+  const std::uint64_t stretch_bytes_;
+  std::string held_;  // bytes of the file from held_at_ on
+  std::uint64_t held_at_ = 0;
+  std::vector<EntryView> entries_;
+};
 
 }  // namespace raft::log_format

@@ -12,7 +12,7 @@ namespace raft {
 using log_format::HeaderState;
 
 io::Error LogRecovery::damaged(std::uint64_t generation, std::uint64_t offset, std::string_view what) const {
-  const Index index = store_.base_index_ + entries_.size() + 1;
+  const Index index = store_.last_index_ + 1;
   return io::fail(io::ErrorKind::corrupt, log_format::segment_path(generation) + ": damaged at offset " +
                                               std::to_string(offset) + " (index " + std::to_string(index) + "): " +
                                               std::string(what));
@@ -41,7 +41,6 @@ io::Status LogRecovery::run(LogStore::Contents& contents) {
   }
 
   store_.newest_generation_ = found_.empty() ? 0 : found_.rbegin()->first;
-  store_.last_index_ = store_.base_index_ + entries_.size();
   store_.next_batch_ = next_sequence_;
   store_.epoch_ = epoch_max_ + 1;
   if (!chain_.empty()) {
@@ -53,12 +52,52 @@ io::Status LogRecovery::run(LogStore::Contents& contents) {
   if (has_batch_) {
     NARAD_CHECK(last_generation_ == chain_.back(), "a segment in the chain has a batch");
     store_.last_frontier_ = last_frontier_;
-    store_.last_entries_ = scratch_;
+    if (io::Status read = read_last_batch(); !read.ok()) return read;
   }
   contents.base_index = store_.base_index_;
   contents.base_term = store_.base_term_;
+  contents.last_index = store_.last_index_;
   contents.had_torn_tail = has_torn_tail_;
-  contents.entries = std::move(entries_);
+  contents.terms.assign(store_.terms_.begin(), store_.terms_.end());
+  contents.configurations = std::move(configurations_);
+  return read_tail(contents);
+}
+
+io::Status LogRecovery::read_last_batch() {
+  auto file = store_.open_segment(last_generation_, io::OpenMode::read);
+  if (!file.ok()) return file.error();
+  log_format::BatchReader reader(**file, last_generation_, last_offset_, log_format::kBatchHeaderBytes);
+  auto batch = reader.next();
+  if (!batch.ok()) return batch.error();
+  for (const log_format::EntryView& view : batch->entries) {
+    store_.last_entries_.push_back(log_format::to_entry(view, batch->first + store_.last_entries_.size()));
+  }
+  return {};
+}
+
+// From the end of the log backwards, a place at a time.
+io::Status LogRecovery::read_tail(LogStore::Contents& contents) {
+  std::vector<std::vector<Entry>> pieces;  // the last one first
+  std::uint64_t cost = 0;
+  Index end = store_.last_index_ + 1;
+  for (auto place = store_.places_.rbegin(); place != store_.places_.rend() && cost <= store_.settings_.tail_bytes_max; ++place) {
+    auto read = store_.read(place->first, end - 1, ~std::uint64_t{0});
+    if (!read.ok()) return read.error();
+    NARAD_CHECK(read->back().index == end - 1, "a place is read whole");
+    std::vector<Entry> piece = std::move(*read);
+    std::size_t first = piece.size();
+    while (first > 0 && (cost == 0 || cost + piece[first - 1].cost_bytes() <= store_.settings_.tail_bytes_max)) {
+      cost += piece[--first].cost_bytes();
+    }
+    const bool is_full = first > 0;
+    piece.erase(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(first));
+    pieces.push_back(std::move(piece));
+    if (is_full) break;
+    end = place->first;
+  }
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    std::move(piece->begin(), piece->end(), std::back_inserter(contents.entries));
+  }
   return {};
 }
 
@@ -68,6 +107,7 @@ io::Status LogRecovery::look_at_headers() {
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
     const std::optional<std::uint64_t> generation = log_format::generation_of(name);
+    if (log_format::is_spare(name)) store_.left_over_.push_back(std::string(log_format::kDirectory) + "/" + name);
     if (!generation) continue;
     const auto info = store_.disk_.stat(log_format::segment_path(*generation));
     if (!info.ok()) return info.error();
@@ -104,6 +144,11 @@ io::Status LogRecovery::find_chain() {
   for (std::uint64_t generation = *newest;;) {
     const auto at = found_.find(generation);
     if (at == found_.end()) {
+      // Compaction removes the oldest first, so it has left nothing that is older.
+      const auto is_older = [generation](const auto& each) {
+        return each.first < generation && each.second.state == HeaderState::valid;
+      };
+      if (std::none_of(found_.begin(), found_.end(), is_older)) break;
       SOMETIMES("raft log: missing segment refused");
       return io::fail(io::ErrorKind::corrupt, log_format::segment_path(generation) + ": missing, though " +
                                                   log_format::segment_path(chain_.back()) + " continues it");
@@ -122,6 +167,7 @@ io::Status LogRecovery::find_chain() {
   const log_format::SegmentHeader& first = found_[chain_.front()].header;
   store_.base_index_ = first.base_index;
   store_.base_term_ = first.base_term;
+  store_.last_index_ = first.base_index;
   next_sequence_ = first.first_batch;
   return {};
 }
@@ -130,10 +176,11 @@ io::Status LogRecovery::find_chain() {
 // is what a crash left of that write.
 io::Result<bool> LogRecovery::is_begun(std::uint64_t generation) {
   const Found& found = found_[generation];
+  if (found.header.is_reset) return true;
   auto bytes = read_file(generation, found.file_bytes);
   if (!bytes.ok()) return bytes.error();
   const auto first = log_format::parse_batch_header(*bytes, generation, log_format::kSegmentHeaderBytes);
-  std::vector<Entry> entries;
+  std::vector<log_format::EntryView> entries;
   if (first && first->sequence == found.header.first_batch &&
       log_format::parse_batch_body(*bytes, generation, log_format::kSegmentHeaderBytes, *first, entries)) {
     return true;
@@ -145,24 +192,25 @@ io::Result<bool> LogRecovery::is_begun(std::uint64_t generation) {
   return false;
 }
 
-// A segment behind the log's end: prepared, or begun by a write that was never synced. It is no damage unless something in it
-// was written after its header was known to be durable.
+// A segment behind the log's end: prepared (perhaps with the bytes of its earlier life), or begun by a write that was never synced.
+// It is no damage unless something in it was written after its header was known to be durable.
 io::Status LogRecovery::check_unused(std::uint64_t generation) {
   const Found& found = found_[generation];
   auto bytes = read_file(generation, found.file_bytes);
   if (!bytes.ok()) return bytes.error();
   if (is_all_zero(*bytes)) return {};
-  has_torn_tail_ = true;
+  has_torn_tail_ = has_torn_tail_ || found.state == HeaderState::valid;
   for (auto at = log_format::find_batch(*bytes, generation, log_format::kSegmentHeaderBytes); at;
        at = log_format::find_batch(*bytes, generation, *at + log_format::kAlignment)) {
     const auto header = log_format::parse_batch_header(*bytes, generation, *at);
     epoch_max_ = std::max(epoch_max_, header->epoch);
+    has_torn_tail_ = true;
     if (header->frontier > log_format::kSegmentHeaderBytes) {
       SOMETIMES("raft log: damaged segment header refused");
       return damaged(generation, 0, "the header of a segment in use");
     }
   }
-  SOMETIMES("raft log: segment begun by an unsynced write dropped");
+  if (has_torn_tail_) SOMETIMES("raft log: segment begun by an unsynced write dropped");
   return {};
 }
 
@@ -179,6 +227,8 @@ io::Status LogRecovery::read_segment(std::uint64_t generation, std::optional<std
     return damaged(generation, 40, "its first batch does not follow the segment before");
   }
   has_batch_ = false;
+  store_.chain_.push_back(LogStore::Link{generation, found.header.filled_bytes, found.header.base_index,
+                                         found.header.base_term, false});
   std::uint64_t at = log_format::kSegmentHeaderBytes;
   for (;;) {
     auto batch = next_batch(used, generation, at);
@@ -193,7 +243,8 @@ io::Status LogRecovery::read_segment(std::uint64_t generation, std::optional<std
   }
   if (!required_end) {
     end_ = at;
-    if (!is_all_zero(used.substr(at))) {
+    // Old bytes of a recycled segment are no tail.
+    if (found.header.is_recycled ? log_format::find_batch(used, generation, at).has_value() : !is_all_zero(used.substr(at))) {
       has_torn_tail_ = true;
       SOMETIMES("raft log: torn tail cut");
     }
@@ -216,10 +267,8 @@ io::Result<std::optional<LogRecovery::Batch>> LogRecovery::next_batch(std::strin
     const bool is_repeat =
         has_batch_ && header.sequence + 1 == next_sequence_ && header.frontier == last_frontier_;
     if (!is_next && !is_repeat) continue;
-    std::vector<Entry> entries;
-    if (!log_format::parse_batch_body(bytes, generation, *at, header, entries)) continue;
+    if (!log_format::parse_batch_body(bytes, generation, *at, header, scratch_)) continue;
     if (*at != from) SOMETIMES("raft log: lost batch made good by its repetition");
-    scratch_ = std::move(entries);
     return std::optional(Batch{*at, header});
   }
   return std::optional<Batch>();
@@ -227,19 +276,26 @@ io::Result<std::optional<LogRecovery::Batch>> LogRecovery::next_batch(std::strin
 
 io::Status LogRecovery::take(const Batch& batch, std::uint64_t generation) {
   const log_format::BatchHeader& header = batch.header;
-  const Index last = store_.base_index_ + entries_.size();
+  const Index last = store_.last_index_;
   if (header.first <= store_.base_index_ || header.first > last + 1) {
     return damaged(generation, batch.offset, "the batch begins with index " + std::to_string(header.first) +
                                                  ", the log ends at " + std::to_string(last));
   }
   if (header.first <= last) SOMETIMES("raft log: cut replayed");
-  entries_.resize(header.first - 1 - store_.base_index_);
-  entries_.insert(entries_.end(), scratch_.begin(), scratch_.end());
-  store_.note_place(scratch_, generation, batch.offset);
+  while (!configurations_.empty() && configurations_.back().index >= header.first) configurations_.pop_back();
+  store_.note_batch(header.first, scratch_.size(), batch.offset,
+                    log_format::batch_end(batch.offset, header) - batch.offset);
+  for (std::size_t i = 0; i < scratch_.size(); ++i) {
+    store_.note_term(header.first + i, scratch_[i].term);
+    if (scratch_[i].type == EntryType::configuration) {
+      configurations_.push_back(log_format::to_entry(scratch_[i], header.first + i));
+    }
+  }
   store_.stable_record_ = std::max(store_.stable_record_, header.stable_record);
   next_sequence_ = header.sequence + 1;
   last_frontier_ = header.frontier;
   last_generation_ = generation;
+  last_offset_ = batch.offset;
   epoch_ = header.epoch;
   has_batch_ = true;
   return {};

@@ -1,5 +1,6 @@
 // Reading the log back at start: which segments make up the log, which batches count, where it ends, and what is damage.
-// Changes nothing on the disk. The rules are in raft/log_store.h.
+// Changes nothing on the disk. Holds one segment at a time, and no entry but configurations and the tail. The rules are in
+// raft/log_store.h.
 #pragma once
 
 #include <map>
@@ -40,6 +41,8 @@ class LogRecovery {
   io::Result<std::optional<Batch>> next_batch(std::string_view bytes, std::uint64_t generation, std::uint64_t from);
   io::Status take(const Batch& batch, std::uint64_t generation);
   io::Result<std::string> read_file(std::uint64_t generation, std::uint64_t bytes);
+  io::Status read_last_batch();
+  io::Status read_tail(LogStore::Contents& contents);
   io::Error damaged(std::uint64_t generation, std::uint64_t offset, std::string_view what) const;
 
   LogStore& store_;
@@ -47,11 +50,12 @@ class LogRecovery {
   std::vector<std::uint64_t> chain_;      // oldest first
 
   // while replaying
-  std::vector<Entry> entries_;
-  std::vector<Entry> scratch_;  // of the newest batch
+  std::vector<log_format::EntryView> scratch_;  // of the batch that next_batch() found
+  std::vector<Entry> configurations_;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t last_frontier_ = 0;   // of the newest batch that counts, in its segment
   std::uint64_t last_generation_ = 0;
+  std::uint64_t last_offset_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t epoch_max_ = 0;
   std::uint64_t end_ = 0;

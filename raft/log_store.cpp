@@ -12,7 +12,9 @@ namespace raft {
 
 namespace {
 constexpr std::uint64_t kHeaderBytes = log_format::kSegmentHeaderBytes;
-}
+// A place covers no more than this, or one batch.
+constexpr std::uint64_t kPlaceBytes = 64u << 10;
+}  // namespace
 
 // ---- Opening -----------------------------------------------------------------------------------------------------------------
 
@@ -49,8 +51,11 @@ io::Status LogStore::confirm() {
   if (io::Status synced = disk_.sync_directory("raft"); !synced.ok()) return synced;
   if (!last_entries_.empty()) {
     if (io::Status repeated = repeat_last_batch(); !repeated.ok()) return repeated;
-  } else {
-    NARAD_CHECK(!active_, "a segment in use has a batch");
+  } else if (active_) {
+    SOMETIMES("raft log: reset repeated in a new segment");
+    left_over_.push_back(log_format::segment_path(active_->generation));
+    chain_.clear();
+    if (io::Status begun = begin_empty(base_index_, base_term_); !begun.ok()) return begun;
   }
   for (const std::string& path : left_over_) {
     if (io::Status removed = disk_.remove(path); !removed.ok()) return removed;
@@ -68,7 +73,7 @@ io::Status LogStore::repeat_last_batch() {
   const std::uint64_t sequence = next_batch_ - 1;
   const bool is_header_in_doubt = last_frontier_ == kHeaderBytes;
   if (!is_header_in_doubt && end_ + log_format::batch_bytes(entries) <= active_->filled_bytes) {
-    auto file = disk_.open(log_format::segment_path(active_->generation), io::OpenMode::read_write);
+    auto file = open_segment(active_->generation, io::OpenMode::read_write);
     if (!file.ok()) return file.error();
     active_->file = std::move(*file);
     return append_batch(entries, sequence, last_frontier_);
@@ -76,7 +81,10 @@ io::Status LogStore::repeat_last_batch() {
   SOMETIMES("raft log: last batch repeated in a new segment");
   // The segment in use ends in front of that batch; or, when it holds nothing else, falls out of the log altogether.
   const End before = is_header_in_doubt ? before_active_ : End{active_->generation, last_frontier_};
-  if (is_header_in_doubt) left_over_.push_back(log_format::segment_path(active_->generation));
+  if (is_header_in_doubt) {
+    left_over_.push_back(log_format::segment_path(active_->generation));
+    chain_.pop_back();
+  }
   return begin_segment(entries, sequence, before);
 }
 
@@ -123,34 +131,50 @@ io::Status LogStore::append_batch(std::span<const Entry> entries, std::uint64_t 
   return {};
 }
 
-// Header and first batch are one write: a segment without a batch was never begun.
 io::Status LogStore::begin_segment(std::span<const Entry> entries, std::uint64_t sequence, End before) {
   io::MutexLock lock(preparing_);
-  const std::uint64_t bytes = log_format::batch_bytes(entries);
-  const std::uint64_t needed = kHeaderBytes + bytes;
-  if (!ready_) {
-    SOMETIMES("raft log: append waits for its segment");
-    if (io::Status made = make_segment(std::max(settings_.segment_bytes, needed)); !made.ok()) return made;
-  } else if (ready_->filled_bytes < needed) {
-    SOMETIMES("raft log: segment grown for one large batch");
-    if (io::Status filled = fill_segment(*ready_, needed); !filled.ok()) return filled;
-  }
+  if (io::Status ready = ensure_ready(kHeaderBytes + log_format::batch_bytes(entries)); !ready.ok()) return ready;
   log_format::SegmentHeader header;
-  header.generation = ready_->generation;
   header.base_index = entries.front().index - 1;
-  header.base_term = term_before(entries.front().index);
+  const std::optional<Term> base_term = term(header.base_index);
+  NARAD_CHECK(base_term.has_value(), "what precedes an entry of the log is in the log, or is its base");
+  header.base_term = *base_term;
   header.first_batch = sequence;
   header.before_generation = before.generation;
   header.before_end = before.offset;
-  header.filled_bytes = ready_->filled_bytes;
+  return put_in_use(header, entries);
+}
+
+// Header and first batch are one write: a segment without a batch was never begun, unless it says that the log was reset.
+io::Status LogStore::put_in_use(log_format::SegmentHeader header, std::span<const Entry> entries) {
+  Segment& segment = *ready_;
+  header.generation = segment.generation;
+  header.filled_bytes = segment.filled_bytes;
+  header.is_recycled = segment.is_recycled;
   header.store = store_;
   std::string out = log_format::encode(header);
-  encode_batch(entries, sequence, kHeaderBytes, ready_->generation, kHeaderBytes, out);
-  if (io::Status written = write_out(*ready_, 0, std::move(out)); !written.ok()) return written;
+  if (!entries.empty()) encode_batch(entries, header.first_batch, kHeaderBytes, header.generation, kHeaderBytes, out);
+  const std::uint64_t bytes = out.size() - kHeaderBytes;
+  io::Status written = write_out(segment, 0, std::move(out));
+  if (written.is(io::ErrorKind::no_space)) {
+    // What landed could pass for the log's continuation after a restart, so it goes before anything else is written.
+    SOMETIMES("raft log: begun segment taken back on a full disk");
+    segment.file.reset();
+    io::Status removed = disk_.remove(log_format::segment_path(header.generation));
+    if (removed.ok()) removed = disk_.sync_directory(log_format::kDirectory);
+    ready_.reset();
+    if (!removed.ok()) {
+      failure_ = removed.error();
+      return removed;
+    }
+  }
+  if (!written.ok()) return written;
   active_ = std::move(*ready_);
   ready_.reset();
-  before_active_ = before;
-  note_written(entries, sequence, kHeaderBytes, bytes);
+  before_active_ = End{header.before_generation, header.before_end};
+  end_ = kHeaderBytes;
+  chain_.push_back(Link{header.generation, header.filled_bytes, header.base_index, header.base_term, false});
+  if (!entries.empty()) note_written(entries, header.first_batch, kHeaderBytes, bytes);
   return {};
 }
 
@@ -170,104 +194,52 @@ void LogStore::encode_batch(std::span<const Entry> entries, std::uint64_t sequen
   log_format::encode_batch(entries, header, generation, offset, out);
 }
 
+// ---- Keeping track -------------------------------------------------------------------------------------------------------------
+
 void LogStore::note_written(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t offset,
                             std::uint64_t bytes) {
   NARAD_CHECK(sequence == next_batch_ || sequence + 1 == next_batch_, "a batch is the next one or repeats the last");
-  note_place(entries, active_->generation, offset);
-  last_index_ = entries.back().index;
+  note_batch(entries.front().index, entries.size(), offset, bytes);
+  for (const Entry& entry : entries) note_term(entry.index, entry.term);
   next_batch_ = sequence + 1;
   end_ = offset + bytes;
 }
 
-// Remembers where entries are and which terms they have, after a cut at the first of them.
-void LogStore::note_place(std::span<const Entry> entries, std::uint64_t generation, std::uint64_t offset) {
-  const Index first = entries.front().index;
+// A batch of the newest segment: cuts the log at its first entry, and continues it.
+void LogStore::note_batch(Index first, std::uint64_t entries, std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t generation = chain_.back().generation;
   while (!places_.empty() && places_.back().first >= first) places_.pop_back();
   while (!terms_.empty() && terms_.back().first >= first) terms_.pop_back();
-  places_.push_back(Place{first, generation, offset});
-  for (const Entry& entry : entries) {
-    if (terms_.empty() || terms_.back().second != entry.term) terms_.emplace_back(entry.index, entry.term);
+  // Those that are not marked have rising bases.
+  for (auto link = chain_.rbegin(); link != chain_.rend() && (link->is_cut_below || link->base_index >= first); ++link) {
+    link->is_cut_below = true;
   }
+  const bool continues = !places_.empty() && places_.back().generation == generation && place_end_ == offset &&
+                         next_in_place_ == first && offset + bytes - places_.back().offset <= kPlaceBytes;
+  if (!continues) places_.push_back(Place{first, generation, offset});
+  place_end_ = offset + bytes;
+  next_in_place_ = first + entries;
+  last_index_ = first + entries - 1;
 }
 
-Term LogStore::term_before(Index index) const {
-  const auto at = std::find_if(terms_.rbegin(), terms_.rend(), [index](const auto& run) { return run.first < index; });
-  return at == terms_.rend() ? base_term_ : at->second;
+void LogStore::note_term(Index index, Term term) {
+  if (terms_.empty() || terms_.back().term != term) terms_.push_back(TermRun{index, term});
 }
 
-// ---- Segments ------------------------------------------------------------------------------------------------------------------
-
-bool LogStore::wants_segment() const { return !ready_ && !failure_ && (!active_ || end_ >= active_->filled_bytes / 2); }
-
-io::Status LogStore::prepare_segment() {
-  io::MutexLock lock(preparing_);
-  if (failure_) return *failure_;
-  return wants_segment() ? make_segment(settings_.segment_bytes) : io::Status();
+std::optional<Term> LogStore::term(Index index) const {
+  if (index == base_index_) return base_term_;
+  if (index < base_index_ || index > last_index_) return std::nullopt;
+  const auto next = std::upper_bound(terms_.begin(), terms_.end(), index,
+                                     [](Index at, const TermRun& run) { return at < run.first; });
+  NARAD_CHECK(next != terms_.begin(), "every entry has its term");
+  return std::prev(next)->term;
 }
 
-io::Status LogStore::make_segment(std::uint64_t bytes) {
-  // A number is used once, so that nothing of an attempt that failed is ever met again.
-  const std::uint64_t generation = ++newest_generation_;
-  const std::string path = log_format::segment_path(generation);
-  auto file = disk_.open(path, io::OpenMode::create_new);
-  if (!file.ok()) return fail_unless_full(file.error());
-  Segment segment{generation, 0, std::move(*file)};
-  io::Status status = fill_segment(segment, bytes);
-  if (status.ok()) status = fail_unless_full(disk_.sync_directory(log_format::kDirectory));
-  if (!status.ok()) {
-    SOMETIMES("raft log: no segment could be prepared");
-    segment.file.reset();
-    if (status.is(io::ErrorKind::no_space)) (void)disk_.remove(path);
-    return status;
-  }
-  ready_ = std::move(segment);
-  return {};
-}
-
-io::Status LogStore::fill_segment(Segment& segment, std::uint64_t bytes) {
-  for (std::uint64_t at = segment.filled_bytes; at < bytes;) {
-    const std::uint64_t step = std::min(settings_.fill_step_bytes, bytes - at);
-    if (io::Status filled = fail_unless_full(segment.file->fill_zero(at, step)); !filled.ok()) return filled;
-    at += step;
-  }
-  if (io::Status synced = fail_unless_full(segment.file->sync()); !synced.ok()) return synced;
-  segment.filled_bytes = bytes;
-  return {};
-}
-
-// ---- Reading -------------------------------------------------------------------------------------------------------------------
-
-io::Result<std::vector<Entry>> LogStore::read(Index first, Index last, std::uint64_t cost_bytes_max) const {
-  NARAD_CHECK(first > base_index_ && first <= last && last <= last_index_, "the log holds what is read");
-  auto place = std::upper_bound(places_.begin(), places_.end(), first,
-                                [](Index index, const Place& each) { return index < each.first; });
-  NARAD_CHECK(place != places_.begin(), "every entry has its place");
-  --place;
-  const std::vector<Place> places(place, places_.end());  // an append may move the list while we wait
-  std::vector<Entry> entries;
-  std::uint64_t cost = 0;
-  std::unique_ptr<io::File> file;
-  std::uint64_t generation = 0;
-  for (std::size_t i = 0; i < places.size() && places[i].first <= last; ++i) {
-    const Place& at = places[i];
-    if (!file || generation != at.generation) {
-      auto opened = disk_.open(log_format::segment_path(at.generation), io::OpenMode::read);
-      if (!opened.ok()) return opened.error();
-      file = std::move(*opened);
-      generation = at.generation;
-    }
-    auto batch = log_format::read_batch(*file, at.generation, at.offset);
-    if (!batch.ok()) return batch.error();
-    const Index end = i + 1 < places.size() ? places[i + 1].first - 1 : last;
-    for (Entry& entry : *batch) {
-      if (entry.index < first || entry.index > std::min(end, last)) continue;
-      cost += entry.cost_bytes();
-      if (!entries.empty() && cost > cost_bytes_max) return entries;
-      NARAD_CHECK(entry.index == first + entries.size(), "entries are read in order");
-      entries.push_back(std::move(entry));
-    }
-  }
-  return entries;
+std::uint64_t LogStore::disk_bytes() const {
+  std::uint64_t bytes = spares_.size() * settings_.segment_bytes + (ready_ ? ready_->filled_bytes : 0);
+  for (const Link& link : chain_) bytes += link.filled_bytes;
+  for (const Link& link : unused_) bytes += link.filled_bytes;
+  return bytes;
 }
 
 }  // namespace raft

@@ -9,6 +9,11 @@
 //    disk is changed. What a crash left of an unsynced write is cut.
 //  - A failed write or sync ends the store: every later call fails. Only `no_space` leaves it usable; nothing of that
 //    batch counts then, and it may be tried again.
+//  - compact() forgets a prefix, in whole segments, oldest first; the log then begins where its oldest segment's header says. A
+//    crash leaves some of the prefix. Whether a snapshot reaches to where the log begins is for the caller to check, at every start.
+//  - reset() puts an empty log that begins at a given (index, term) in the place of this one, as one durable step: after a crash
+//    there is the old log or the new one, and once it has returned never again the old one.
+//  - Memory does not grow with the log: a place for every 64 KiB, a pair for every change of term, no entries.
 //
 // Form, little endian. A segment is named <generation, 20 decimal digits>.log and filled with zeros before its first use, so
 // that a sync writes data alone. It begins with a header of 512 bytes:
@@ -23,6 +28,8 @@
 //     56  8  where that one ends: everything before that is synced, what follows there does not count
 //     64  8  bytes that were filled when the segment was made: the file is never shorter
 //     72 16  store id (high, low word): a segment of another volume is refused
+//     88  1  1: reset: the log begins here, behind an entry that a snapshot covers, even while there is no batch; generation before
+//            is 0. 2: recycled: what no batch covers is old bytes, not zeros. A sum of these
 // Batches follow, each at a multiple of 8, up to the first place that holds none:
 //      0  4  magic "NLB1"
 //      4  4  CRC-32C of the header from byte 8, salted with generation and offset
@@ -38,7 +45,11 @@
 //     56  4  number of entries
 //     60  4  zero
 //  then for each entry: 8 bytes term, 4 bytes length, 1 byte type, 3 bytes zero, its payload; zeros up to a multiple of 8.
-// Generations only rise. A recycled segment keeps old bytes, but they are salted with their old generation and never pass.
+// Generations only rise. A segment that compaction frees may be kept as <generation>.spare and renamed to a later segment: it needs
+// no filling then. It keeps its old bytes, but they are salted with their old generation and never pass.
+//
+// The first segment of the log may name one before it that is gone: compaction removed it. Since it removes the oldest first and
+// syncs the directory each time, a missing segment with an older one still there is damage.
 //
 // Cuts: replay takes batches in order, so a batch that begins at or below the end of the log cuts it there. No cut stands
 // apart from its entries, so none can be skipped while its entries are kept.
@@ -52,14 +63,15 @@
 // torn write. The stable store's record (raft/stable_store.h) names the newest batch of the time when it was written, which
 // shortens the blind spot.
 //
-// append() is called by one fiber, prepare_segment() by another. Source: architecture.md "raft", scenarios PT-04, PT-06, PT-07,
-// PT-09, LR-13.
+// append() and reset() are called by one fiber, prepare_segment() by another, compact() by a third, read() by any. Source:
+// architecture.md "raft", scenarios PT-03, PT-04, PT-06, PT-07, PT-09, PT-16, LR-13.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -67,6 +79,7 @@
 
 #include "io/disk.h"
 #include "io/fiber.h"
+#include "raft/log_format.h"
 #include "raft/types.h"
 
 namespace raft {
@@ -75,6 +88,8 @@ struct LogSettings {
   std::uint64_t segment_bytes = 16u << 20;    // at least 4 KiB; a batch that needs more gets a segment of its own size
   std::uint64_t fill_step_bytes = 1u << 20;   // zeros written at a time while a segment is prepared
   std::uint64_t batch_bytes_max = 8u << 20;   // of payloads and frames in one batch; a single entry may exceed it
+  std::uint64_t tail_bytes_max = 16u << 20;   // cost of the entries that open() returns; at least the last one
+  std::uint32_t spares_max = 2;               // segments kept for use again
 };
 
 class LogStore {
@@ -97,8 +112,8 @@ class LogStore {
     Term last_term() const { return terms.empty() ? base_term : terms.back().term; }
   };
 
-  // Reads the log of `store`; an empty one where there is none. Changes nothing. Waits. Errors: corrupt (see above), invalid
-  // (a newer format), and the disk's own.
+  // Reads and checks the whole log of `store`, a segment at a time; an empty one where there is none. Changes nothing. Waits. Errors:
+  // corrupt (see above), invalid (a newer format), and the disk's own.
   static io::Result<std::unique_ptr<LogStore>> open(io::Disk& disk, const StoreId& store, LogSettings settings,
                                                     Contents& contents);
   // Makes what open() found durable and removes what a crash left over. Once, before append(). Waits.
@@ -151,13 +166,22 @@ class LogStore {
     std::uint64_t generation = 0;
     std::uint64_t filled_bytes = 0;
     std::unique_ptr<io::File> file;
+    bool is_recycled = false;
   };
   // The end of a segment as the next one's header names it.
   struct End {
     std::uint64_t generation = 0;
     std::uint64_t offset = 0;
   };
-  // Entries from `first` up to the next place's first are in the batch at `offset`.
+  // One of the log's segments, the one in use included.
+  struct Link {
+    std::uint64_t generation = 0;
+    std::uint64_t filled_bytes = 0;
+    Index base_index = 0;
+    Term base_term = 0;
+    bool is_cut_below = false;  // a later batch cuts below its base: the log cannot begin here
+  };
+  // Batches that stand one behind the other, each continuing the one before: entries from `first` up to the next place's first.
   struct Place {
     Index first = 0;
     std::uint64_t generation = 0;
@@ -168,16 +192,23 @@ class LogStore {
 
   io::Status append_batch(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t frontier);
   io::Status begin_segment(std::span<const Entry> entries, std::uint64_t sequence, End before);
+  // Writes the first bytes of ready_ and makes it the one in use. A refused write leaves no trace of itself.
+  io::Status put_in_use(log_format::SegmentHeader header, std::span<const Entry> entries);
   io::Status write_out(Segment& segment, std::uint64_t offset, std::string bytes);
   void encode_batch(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t frontier, std::uint64_t generation,
                     std::uint64_t offset, std::string& out) const;
   void note_written(std::span<const Entry> entries, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes);
-  void note_place(std::span<const Entry> entries, std::uint64_t generation, std::uint64_t offset);
+  void note_batch(Index first, std::uint64_t entries, std::uint64_t offset, std::uint64_t bytes);
+  void note_term(Index index, Term term);
+  io::Status ensure_ready(std::uint64_t bytes);
   io::Status make_segment(std::uint64_t bytes);
+  io::Status use_spare();
   io::Status fill_segment(Segment& segment, std::uint64_t bytes);
+  io::Status begin_empty(Index index, Term term);
   io::Status repeat_last_batch();
+  io::Status remove_unused();
+  io::Result<std::unique_ptr<io::File>> open_segment(std::uint64_t generation, io::OpenMode mode) const;
   io::Status fail_unless_full(io::Status status);
-  Term term_before(Index index) const;
 
   io::Disk& disk_;
   const StoreId store_;
@@ -194,17 +225,24 @@ class LogStore {
   std::vector<std::string> left_over_;  // found by open(), removed by confirm()
 
   std::optional<Segment> active_;
-  End before_active_;            // as the header of the active one names it
-  std::uint64_t end_ = 0;        // where the next batch of the active one goes
-  // The newest batch, until it is confirmed.
+  End before_active_;      // as the header of the active one names it
+  std::uint64_t end_ = 0;  // where the next batch of the active one goes
+  // The newest batch, until it is confirmed; none while a log that was reset is still empty.
   std::uint64_t last_frontier_ = 0;
   std::vector<Entry> last_entries_;
   bool is_confirmed_ = false;
 
   std::optional<Segment> ready_;
-  io::Mutex preparing_;
+  io::Mutex preparing_;  // ready_, spares_
+  std::deque<Link> chain_;   // the log's segments, oldest first
+  std::deque<Link> unused_;  // out of the log, still on the disk, oldest first
+  std::deque<std::uint64_t> spares_;
+  io::Mutex removing_;  // unused_
+  mutable std::multiset<std::uint64_t> being_read_;  // generations
   std::deque<Place> places_;
-  std::deque<std::pair<Index, Term>> terms_;  // where each term begins, for the headers of segments
+  std::uint64_t place_end_ = 0;   // of the newest place, in its segment
+  Index next_in_place_ = 0;       // the entry that would continue it
+  std::deque<TermRun> terms_;
   std::optional<io::Error> failure_;
 };
 

@@ -74,6 +74,14 @@ io::Status RaftServer::read_stores() {
   auto log = LogStore::open(env_.disk, stable_->record().store, options_.log, contents);
   if (!log.ok()) return log.error();
   log_ = std::move(*log);
+  // The core takes the whole log: what lies before the tail is read as well.
+  while (contents.entries.size() < contents.last_index - contents.base_index) {
+    auto before = log_->read(contents.base_index + 1, contents.entries.front().index - 1, ~std::uint64_t{0});
+    if (!before.ok()) return before.error();
+    NARAD_CHECK(before->back().index + 1 == contents.entries.front().index, "an unbounded read is complete");
+    before->insert(before->end(), contents.entries.begin(), contents.entries.end());
+    contents.entries = std::move(*before);
+  }
   contents_ = std::move(contents);
   return {};
 }
@@ -115,13 +123,13 @@ io::Status RaftServer::check_contents() const {
     return corrupt("raft/stable: holds record " + std::to_string(record.sequence) + ", but the log was written under record " +
                    std::to_string(log_->stable_record()));
   }
-  const Term last_term = contents.entries.empty() ? 0 : contents.entries.back().term;
+  const Term last_term = contents.last_term();
   if (last_term > record.hard_state.term) {
     return corrupt("raft/stable: term " + std::to_string(record.hard_state.term) + " is older than the log's " +
                    std::to_string(last_term));
   }
-  for (const Entry& entry : contents.entries) {
-    if (entry.type == EntryType::configuration && !decode_configuration(entry.bytes())) {
+  for (const Entry& entry : contents.configurations) {
+    if (!decode_configuration(entry.bytes())) {
       return corrupt("raft/log: entry " + std::to_string(entry.index) + " holds no configuration");
     }
   }

@@ -165,13 +165,14 @@ TEST(LogStore, RefusesDamageInAnOlderSegment) {
   EXPECT_NE(refused.status.error().message.find(kFirst), std::string::npos) << refused.status.error().message;
 }
 
-TEST(LogStore, RefusesAMissingSegment) {
+TEST(LogStore, RefusesAMissingSegmentWhileAnOlderOneIsThere) {
   DiskWorld disk(6);
   disk.run([](io::Env& env) {
     Opened opened = open(env);
     for (Index i = 1; i <= 12; ++i) append(*opened.log, {entry(1, i, std::string(1000, 'x'))});
   });
-  for (const std::string& path : {raft::log_format::segment_path(1), raft::log_format::segment_path(2)}) {
+  for (const uint64_t generation : {2, 3}) {
+    const std::string path = raft::log_format::segment_path(generation);
     const auto image = disk.image();
     disk.volume().tree().erase(path);
     const Opened refused = look(disk, kSmall, false);
