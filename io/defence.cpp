@@ -31,6 +31,8 @@ constexpr std::array<Row, kDefenceCount> kRows{{
      "the applied index is written in another batch than the effects"},
     {Defence::snapshot_published_unsynced, "snapshot-published-unsynced",
      "a snapshot is renamed into place before it is synced"},
+    {Defence::snapshot_while_ahead, "snapshot-while-ahead", "a snapshot is taken while the database is ahead of the replay"},
+    {Defence::restore_unchecked, "restore-unchecked", "an installed image is renamed into place before it is checked"},
 }};
 
 }  // namespace

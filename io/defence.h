@@ -24,9 +24,11 @@ enum class Defence {
   late_prevote_counts,
   index_apart_from_effects,
   snapshot_published_unsynced,
+  snapshot_while_ahead,
+  restore_unchecked,
 };
 
-inline constexpr int kDefenceCount = static_cast<int>(Defence::snapshot_published_unsynced) + 1;
+inline constexpr int kDefenceCount = static_cast<int>(Defence::restore_unchecked) + 1;
 
 // True: the rule is in force.
 bool defence(Defence which);

@@ -1,6 +1,9 @@
 #include "engine/metastore/active_file.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "io/check.h"
 
 namespace engine::metastore {
 
@@ -31,7 +34,7 @@ io::Result<std::string> read_active(io::Disk& disk) {
   return kDirectory + "/" + name;
 }
 
-io::Status write_active(io::Disk& disk, std::string_view name) {
+io::Status write_new(io::Disk& disk, std::string_view name) {
   io::Result<std::unique_ptr<io::File>> file = disk.open(kActiveNew, io::OpenMode::create);
   if (!file.ok()) {
     return file.error();
@@ -39,21 +42,14 @@ io::Status write_active(io::Disk& disk, std::string_view name) {
   if (io::Status cut = (*file)->truncate(0); !cut.ok()) {
     return cut;
   }
-  if (io::Status written = (*file)->write_and_sync(0, std::string(name) + "\n"); !written.ok()) {
-    return written;
-  }
-  file->reset();
-  if (io::Status renamed = disk.rename(kActiveNew, kActive); !renamed.ok()) {
-    return renamed;
-  }
-  return disk.sync_directory(kDirectory);
+  return (*file)->write_and_sync(0, std::string(name) + "\n");
 }
 
 // Databases without an ACTIVE file are not ours to judge: somebody has taken the file away.
 io::Status check_no_databases(io::Disk& disk) {
   io::Result<std::vector<std::string>> names = disk.list(kDirectory);
   if (!names.ok()) {
-    return names.error();
+    return names.is(io::ErrorKind::not_found) ? io::Status() : io::Status(names.error());
   }
   for (const std::string& name : *names) {
     if (is_database_name(name)) {
@@ -64,28 +60,93 @@ io::Status check_no_databases(io::Disk& disk) {
   return {};
 }
 
+std::string_view name_of_database(std::string_view directory) {
+  NARAD_CHECK(directory.size() == kDirectory.size() + 1 + kFirst.size(), "a database's directory lies in fsm.db");
+  return directory.substr(kDirectory.size() + 1);
+}
+
 }  // namespace
 
-io::Result<std::string> find_or_name_active(io::Disk& disk) {
-  if (io::Status made = disk.make_directory(kDirectory); !made.ok()) {
-    return made.error();
-  }
+io::Result<std::optional<std::string>> find_active(io::Disk& disk) {
   io::Result<std::string> active = read_active(disk);
-  if (active.ok() || active.error().kind != io::ErrorKind::not_found) {
-    return active;
+  if (active.ok()) {
+    return std::optional<std::string>(std::move(*active));
+  }
+  if (!active.is(io::ErrorKind::not_found)) {
+    return active.error();
   }
   if (io::Status checked = check_no_databases(disk); !checked.ok()) {
     return checked.error();
   }
-  if (io::Status synced = disk.sync_directory(""); !synced.ok()) {
-    return synced.error();
+  return std::optional<std::string>();
+}
+
+io::Result<std::string> find_or_name_active(io::Disk& disk) {
+  io::Result<std::optional<std::string>> active = find_active(disk);
+  if (!active.ok()) {
+    return active.error();
   }
-  if (io::Status written = write_active(disk, kFirst); !written.ok()) {
-    return written.error();
+  if (*active) {
+    return **active;
   }
-  return kDirectory + "/" + std::string(kFirst);
+  io::Status status = disk.make_directory(kDirectory);
+  if (status.ok()) {
+    status = disk.sync_directory("");
+  }
+  std::string first = kDirectory + "/" + std::string(kFirst);
+  if (status.ok()) {
+    status = switch_active(disk, first).status;
+  }
+  return status.ok() ? io::Result<std::string>(std::move(first)) : io::Result<std::string>(status.error());
+}
+
+bool is_first_database(std::string_view directory) { return name_of_database(directory) == kFirst; }
+
+std::string next_database(std::string_view active) {
+  std::string name(name_of_database(active));
+  size_t at = name.size();
+  while (at > 0 && name[at - 1] == '9') {
+    name[--at] = '0';
+  }
+  NARAD_CHECK(at > 0, "the last name for a database is used up");
+  ++name[at - 1];
+  return kDirectory + "/" + name;
+}
+
+Switched switch_active(io::Disk& disk, std::string_view directory) {
+  Switched switched;
+  switched.status = write_new(disk, name_of_database(directory));
+  if (!switched.status.ok()) {
+    return switched;
+  }
+  switched.status = disk.rename(kActiveNew, kActive);
+  if (!switched.status.ok()) {
+    // A rename that was reported as failed may have happened all the same.
+    io::Result<std::string> active = read_active(disk);
+    switched.is_unknown = active.ok() ? *active == directory : !active.is(io::ErrorKind::not_found);
+    return switched;
+  }
+  switched.status = disk.sync_directory(kDirectory);
+  switched.is_unknown = !switched.status.ok();
+  return switched;
 }
 
 io::Status sync_fsm_directory(io::Disk& disk) { return disk.sync_directory(kDirectory); }
+
+io::Result<Leftovers> find_leftovers(io::Disk& disk, std::string_view active) {
+  io::Result<std::vector<std::string>> names = disk.list(kDirectory);
+  if (!names.ok()) {
+    return names.error();
+  }
+  Leftovers found;
+  for (const std::string& name : *names) {
+    if (is_database_name(name) && name != name_of_database(active)) {
+      found.databases.push_back(kDirectory + "/" + name);
+    } else if (kDirectory + "/" + name == kActiveNew) {
+      found.file = kActiveNew;
+    }
+  }
+  return found;
+}
 
 }  // namespace engine::metastore

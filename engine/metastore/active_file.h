@@ -1,8 +1,11 @@
 // The directory of databases: fsm.db/ACTIVE names the live one, a directory beside it ("000001"). The file is replaced in one
-// step (written beside, synced, renamed, directory synced), so a crash leaves the old name or the new one.
+// step (written beside, synced, renamed, directory synced), so a crash leaves the old name or the new one. Whatever else is there
+// is left over from an install that did not come to its end, or was replaced by one that did.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "io/disk.h"
 #include "io/result.h"
@@ -11,12 +14,35 @@ namespace engine::metastore {
 
 inline constexpr std::string_view kFsmDirectory = "fsm.db";
 
-// The directory of the live database, "fsm.db/000001"; where there is none yet, makes fsm.db and names the first one (its
-// database is then made by whoever opens it). Errors: `invalid` when ACTIVE is missing beside databases, or unreadable; those of
-// the disk.
+// The directory of the live database, "fsm.db/000001", by reading alone; nullopt where nothing has been made yet. Errors:
+// `invalid` when ACTIVE is missing beside databases, or unreadable; those of the disk.
+io::Result<std::optional<std::string>> find_active(io::Disk& disk);
+
+// The same; where there is none yet, makes fsm.db and names the first one (its database is then made by whoever opens it).
 io::Result<std::string> find_or_name_active(io::Disk& disk);
+
+// True for the first database, which is named before it is made.
+bool is_first_database(std::string_view directory);
+
+// The directory for the database that is to replace `active`.
+std::string next_database(std::string_view active);
+
+// Makes `directory` the live one. Everything in it is durable already.
+struct Switched {
+  io::Status status;
+  // The switch may or may not survive: only the next start can tell.
+  bool is_unknown = false;
+};
+Switched switch_active(io::Disk& disk, std::string_view directory);
 
 // Durable names for what was made in fsm.db.
 io::Status sync_fsm_directory(io::Disk& disk);
+
+// Directories of databases beside `active`, and a file ACTIVE.new that was never renamed: nothing of theirs is needed.
+struct Leftovers {
+  std::vector<std::string> databases;
+  std::optional<std::string> file;
+};
+io::Result<Leftovers> find_leftovers(io::Disk& disk, std::string_view active);
 
 }  // namespace engine::metastore

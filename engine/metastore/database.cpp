@@ -3,6 +3,8 @@
 #include <rocksdb/env.h>
 #include <rocksdb/options.h>
 
+#include <algorithm>
+
 #include "engine/metastore/database_options.h"
 #include "io/check.h"
 #include "io/probe.h"
@@ -40,6 +42,24 @@ class DatabaseRows final : public RowSource {
   rocksdb::DB& db_;
   rocksdb::Status failure_;
 };
+
+bool is_there(io::KvHost& kv, const std::string& path) { return kv.env()->FileExists(path + "/CURRENT").ok(); }
+
+io::Result<FsmState> read_state(rocksdb::DB& db, const std::string& directory) {
+  std::string bytes;
+  rocksdb::Status status = db.Get(rocksdb::ReadOptions(), state_row_key(), &bytes);
+  if (status.IsNotFound()) {
+    return FsmState{};
+  }
+  if (!status.ok()) {
+    return database_error(status, directory);
+  }
+  std::optional<FsmState> stored = decode_state(bytes);
+  if (!stored) {
+    return io::fail(io::ErrorKind::corrupt, directory + ": the row that says how far it is cannot be read");
+  }
+  return *stored;
+}
 
 }  // namespace
 
@@ -108,13 +128,10 @@ View::Rows View::scan(const std::string& begin, const std::string& end, size_t l
 }
 
 View::Sum View::digest() const {
-  rocksdb::ReadOptions options = read_options();
-  options.fill_cache = false;
-  std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(options));
-  const std::string meta = row_key(Bucket::fsm_meta, "");
+  std::unique_ptr<rocksdb::Iterator> rows = iterate();
   Sum sum;
   for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
-    if (!rows->key().starts_with(meta)) {
+    if (is_image_row(rows->key().ToStringView())) {
       sum.digest += row_hash(rows->key().ToStringView(), rows->value().ToStringView());
     }
   }
@@ -122,6 +139,12 @@ View::Sum View::digest() const {
     sum.status = database_error(rows->status(), "scan of all rows");
   }
   return sum;
+}
+
+std::unique_ptr<rocksdb::Iterator> View::iterate() const {
+  rocksdb::ReadOptions options = read_options();
+  options.fill_cache = false;
+  return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
 }
 
 // ---- Database: open and close ----------------------------------------------------------------------------------------------
@@ -138,54 +161,47 @@ Database::Database(io::KvHost& kv, std::string directory, Settings settings)
 // when the last of them is gone.
 Database::~Database() = default;
 
-io::Status Database::read_state(rocksdb::DB& db, FsmState& state) const {
-  std::string bytes;
-  rocksdb::Status status = db.Get(rocksdb::ReadOptions(), state_row_key(), &bytes);
-  if (status.IsNotFound()) {
-    state = FsmState{};
-    return {};
+io::Status Database::check_newest_type() const {
+  io::Result<FsmState> state = peek(kv_, directory_);
+  if (!state.ok()) {
+    return state.error();
   }
-  if (!status.ok()) {
-    return database_error(status, directory_);
-  }
-  std::optional<FsmState> stored = decode_state(bytes);
-  if (!stored) {
-    return io::fail(io::ErrorKind::corrupt, directory_ + ": the row that says how far it is cannot be read");
-  }
-  state = *stored;
-  return {};
-}
-
-// Looks without opening for writing, which would already change the directory.
-io::Status Database::check_newest_type(const std::string& path) {
-  rocksdb::DB* raw = nullptr;
-  rocksdb::Options options = database_options(kv_.env(), false);
-  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(options, path, &raw);
-  std::unique_ptr<rocksdb::DB> db(raw);
-  if (!opened.ok()) {
-    return database_error(opened, directory_);
-  }
-  FsmState state;
-  io::Status read = read_state(*db, state);
-  if (read.ok() && state.newest_type > settings_.newest_type) {
+  if (state->newest_type > settings_.newest_type) {
     SOMETIMES("metastore: a database of a newer release is refused");
     return io::fail(io::ErrorKind::invalid,
-                    "fsm: " + directory_ + " holds raft entry type " + std::to_string(state.newest_type) +
+                    "fsm: " + directory_ + " holds raft entry type " + std::to_string(state->newest_type) +
                         ", written by a newer Narad release than this build (" + settings_.build +
                         ", which knows entry types up to " + std::to_string(settings_.newest_type) +
                         "); run that release or newer");
   }
-  return read;
+  return {};
+}
+
+// Looks without opening for writing, which would already change the directory.
+io::Result<FsmState> Database::peek(io::KvHost& kv, const std::string& directory) {
+  const std::string path = kv.path(directory);
+  if (!is_there(kv, path)) {
+    return FsmState{};
+  }
+  rocksdb::DB* raw = nullptr;
+  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(database_options(kv.env(), false), path, &raw);
+  std::unique_ptr<rocksdb::DB> db(raw);
+  if (!opened.ok()) {
+    return database_error(opened, directory);
+  }
+  return read_state(*db, directory);
 }
 
 io::Status Database::open() {
   NARAD_CHECK(db_ == nullptr, "a database opened twice");
   std::string path = kv_.path(directory_);
-  bool exists = kv_.env()->FileExists(path + "/CURRENT").ok();
+  const bool exists = is_there(kv_, path);
   if (exists) {
-    if (io::Status checked = check_newest_type(path); !checked.ok()) {
+    if (io::Status checked = check_newest_type(); !checked.ok()) {
       return checked;
     }
+  } else if (!settings_.may_create) {
+    return io::fail(io::ErrorKind::corrupt, directory_ + ": there is no database, although ACTIVE names it");
   }
   rocksdb::DB* raw = nullptr;
   rocksdb::Status opened = rocksdb::DB::Open(database_options(kv_.env(), !exists), path, &raw);
@@ -195,16 +211,22 @@ io::Status Database::open() {
   }
   db_ = std::move(db);
   kv_.pump();
-  if (io::Status read = read_state(*db_, state_); !read.ok()) {
+  io::Result<FsmState> state = read_state(*db_, directory_);
+  if (!state.ok()) {
     close();
-    return read;
+    return state.error();
   }
+  state_ = *state;
   unflushed_bytes_ = 0;
+  // Opening has written everything that RocksDB's log held into synced tables.
+  durable_index_ = state_.applied_index;
+  flushing_to_ = 0;
   return {};
 }
 
 void Database::close() {
   apart_.reset();
+  image_.reset();
   if (db_ == nullptr) {
     return;
   }
@@ -213,6 +235,28 @@ void Database::close() {
   // What it says is of no use: everything written is in raft's log too.
   (void)db_->Close();
   db_.reset();
+}
+
+io::Result<bool> Database::remove_a_file(io::KvHost& kv, const std::string& directory) {
+  const std::string path = kv.path(directory);
+  std::vector<std::string> names;
+  rocksdb::Status listed = kv.env()->GetChildren(path, &names);
+  if (listed.IsNotFound() || listed.IsPathNotFound()) {
+    return true;
+  }
+  if (!listed.ok()) {
+    return database_error(listed, directory);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (name == "." || name == "..") {
+      continue;
+    }
+    rocksdb::Status removed = kv.env()->DeleteFile(path + "/" + name);
+    return removed.ok() ? io::Result<bool>(false) : io::Result<bool>(database_error(removed, directory + "/" + name));
+  }
+  rocksdb::Status removed = kv.env()->DeleteDir(path);
+  return removed.ok() ? io::Result<bool>(true) : io::Result<bool>(database_error(removed, directory));
 }
 
 uint64_t Database::fsm_bytes() const {
@@ -270,6 +314,7 @@ void Database::finish(BatchOutcome& outcome) {
   outcome.view = view();
   flush_when_due();
   outcome.fsm_bytes = fsm_bytes();
+  outcome.durable_index = durable_index_;
 }
 
 BatchOutcome Database::apply(const std::vector<raft::Entry>& entries) {
@@ -313,24 +358,114 @@ BatchOutcome Database::finish_apart() {
   return std::move(prepared->outcome);
 }
 
-// Begins a flush that runs in RocksDB's background (pumped in the simulator), unless one is still under way. Whether it
-// succeeds is learned from a later write.
-void Database::flush_when_due() {
-  if (unflushed_bytes_ < settings_.flush_bytes) {
-    return;
-  }
+// ---- Database: flushes -----------------------------------------------------------------------------------------------------
+
+bool Database::is_flushing() const {
   uint64_t waiting = 0;
-  db_->GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
-  if (waiting > 0) {
-    SOMETIMES("metastore: a flush is due while one is under way");
-    return;
+  NARAD_CHECK(db_->GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &waiting), "RocksDB counts its memtables");
+  return waiting > 0;
+}
+
+uint64_t Database::background_errors() const {
+  uint64_t errors = 0;
+  NARAD_CHECK(db_->GetIntProperty(rocksdb::DB::Properties::kBackgroundErrors, &errors), "RocksDB counts its errors");
+  return errors;
+}
+
+// Flushes run in RocksDB's background (pumped in the simulator). A memtable that is gone is in a synced table which the synced
+// MANIFEST names; one that could not be written stays.
+void Database::note_flush() {
+  if (flushing_to_ != 0 && !is_flushing()) {
+    durable_index_ = std::max(durable_index_, flushing_to_);
+    flushing_to_ = 0;
   }
+}
+
+void Database::begin_flush() {
   rocksdb::FlushOptions options;
   options.wait = false;
   options.allow_write_stall = true;
   unflushed_bytes_ = 0;
-  (void)db_->Flush(options);
+  errors_before_flush_ = background_errors();
+  const raft::Index index = state_.applied_index;
+  rocksdb::Status begun = db_->Flush(options);
+  flushing_to_ = begun.ok() ? index : 0;
   kv_.pump();
+  note_flush();
+}
+
+// Whether it succeeds is learned from a later write.
+void Database::flush_when_due() {
+  note_flush();
+  if (unflushed_bytes_ < settings_.flush_bytes) {
+    return;
+  }
+  if (is_flushing()) {
+    SOMETIMES("metastore: a flush is due while one is under way");
+    return;
+  }
+  begin_flush();
+}
+
+Database::FlushStep Database::flush_towards(raft::Index index) {
+  FlushStep step;
+  if (db_ == nullptr) {
+    step.status = io::fail(io::ErrorKind::busy, directory_ + " is closed while a failed write is sorted out");
+    return step;
+  }
+  NARAD_CHECK(index <= state_.applied_index, "a flush up to an entry that was not applied");
+  note_flush();
+  if (durable_index_ < index && !is_flushing()) {
+    begin_flush();
+  }
+  if (durable_index_ < index && background_errors() > errors_before_flush_) {
+    flushing_to_ = 0;
+    step.status = io::fail(io::ErrorKind::io, directory_ + ": a flush has failed");
+  }
+  step.durable_index = durable_index_;
+  return step;
+}
+
+// ---- Database: images ------------------------------------------------------------------------------------------------------
+
+void Database::begin_image(std::shared_ptr<const View> view, const FsmState& state) {
+  NARAD_CHECK(db_ != nullptr, "an image of a closed database");
+  image_ = std::make_unique<ImageWriter>(std::move(view), *kv_.env(), state);
+}
+
+ImageWriter::Piece Database::next_image_piece() {
+  if (image_ == nullptr) {
+    ImageWriter::Piece none;
+    none.status = io::fail(io::ErrorKind::busy, directory_ + " was closed while its image was taken");
+    return none;
+  }
+  return image_->next();
+}
+
+io::Status Database::ingest(const std::string& table_path) {
+  NARAD_CHECK(db_ != nullptr && state_.applied_index == 0, "tables are ingested by a new database");
+  rocksdb::IngestExternalFileOptions options;
+  options.move_files = true;
+  options.allow_blocking_flush = false;  // it would wait for the background
+  rocksdb::Status ingested = db_->IngestExternalFile({table_path}, options);
+  kv_.pump();
+  return ingested.ok() ? io::Status() : io::Status(database_error(ingested, directory_));
+}
+
+io::Status Database::adopt(const FsmState& state) {
+  NARAD_CHECK(db_ != nullptr && state_.applied_index == 0, "a state is adopted by a new database");
+  rocksdb::WriteBatch batch;
+  batch.Put(state_row_key(), encode_state(state));
+  rocksdb::WriteOptions options = write_options();
+  options.sync = true;
+  rocksdb::Status written = db_->Write(options, &batch);
+  kv_.pump();
+  if (!written.ok()) {
+    return database_error(written, directory_);
+  }
+  state_ = state;
+  durable_index_ = state.applied_index;
+  return {};
 }
 
 }  // namespace engine::metastore

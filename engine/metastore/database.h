@@ -1,5 +1,5 @@
-// fsm.db's live database, as the store lane uses it: opened, written batch by batch, read, flushed, closed. Plain blocking code
-// without fibers; everything here but View::find_cached is for the lane alone.
+// One database of fsm.db, as the store lane uses it: opened, written batch by batch, read, flushed, its image taken, filled from an
+// image, closed. Plain blocking code without fibers; everything here but View::find_cached is for the lane alone.
 //
 // A failed write leaves an outcome that only a reopened database tells: after one, reopen() before anything else. What RocksDB
 // reports of failed background flushes comes with the next write.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/metastore/apply.h"
+#include "engine/metastore/image_writer.h"
 #include "engine/metastore/transaction.h"
 #include "io/kv_host.h"
 #include "io/result.h"
@@ -56,6 +57,8 @@ class View {
     uint64_t digest = 0;
   };
   Sum digest() const;
+  // Over all rows, beside the cache. Must be gone before the view.
+  std::unique_ptr<rocksdb::Iterator> iterate() const;
 
  private:
   rocksdb::ReadOptions read_options() const;
@@ -85,6 +88,7 @@ struct BatchOutcome {
   raft::Index last_index = 0;
   std::shared_ptr<const View> view;
   uint64_t fsm_bytes = 0;
+  raft::Index durable_index = 0;
 };
 
 class Database {
@@ -93,6 +97,7 @@ class Database {
     uint32_t newest_type = 0;
     uint64_t flush_bytes = 0;
     std::string build;
+    bool may_create = true;  // where there is no database; else that is `corrupt`
   };
   // `directory`: under the data directory, without a trailing '/'. `kv` outlives the database.
   Database(io::KvHost& kv, std::string directory, Settings settings);
@@ -119,16 +124,48 @@ class Database {
   BatchOutcome begin_apart(const std::vector<raft::Entry>& entries);
   BatchOutcome finish_apart();
 
+  // ---- What a power loss leaves --------------------------------------------------------------------------------------------
+  // The index up to which everything is in synced tables: all of it when the database was opened, then the index at which the last
+  // finished flush began.
+  raft::Index durable_index() const { return durable_index_; }
+  struct FlushStep {
+    io::Status status;
+    raft::Index durable_index = 0;
+  };
+  // Looks how far a flush has come and begins one when `index` needs it. To be called again, after a while, until durable_index
+  // is at least `index` or it fails. Runs in RocksDB's background: this call is short.
+  FlushStep flush_towards(raft::Index index);
+
+  // ---- Images --------------------------------------------------------------------------------------------------------------
+  // Begins an image of `view`, whose rows come to `state`; one at a time. close() gives it up.
+  void begin_image(std::shared_ptr<const View> view, const FsmState& state);
+  // Its next piece; `busy` when the database was closed meanwhile.
+  ImageWriter::Piece next_image_piece();
+  void end_image() { image_.reset(); }
+
+  // Moves a finished table of rows that this database does not hold into it, durably.
+  io::Status ingest(const std::string& table_path);
+  // Writes the state that the ingested rows come to, durably.
+  io::Status adopt(const FsmState& state);
+
+  // What the database in `directory` says of itself, looked at without changing a byte; zero where there is none.
+  static io::Result<FsmState> peek(io::KvHost& kv, const std::string& directory);
+  // Removes one file of a closed database that is not the live one, or the directory once it is empty: true when nothing is left.
+  static io::Result<bool> remove_a_file(io::KvHost& kv, const std::string& directory);
+
  private:
   struct Prepared;
 
-  io::Status check_newest_type(const std::string& path);
-  io::Status read_state(rocksdb::DB& db, FsmState& state) const;
+  io::Status check_newest_type() const;
   bool prepare(const std::vector<raft::Entry>& entries, Prepared& prepared);
   // False when it failed, with the outcome's kind and error set.
   bool write(rocksdb::WriteBatch& batch, BatchOutcome& outcome);
   void finish(BatchOutcome& outcome);
   void flush_when_due();
+  void begin_flush();
+  bool is_flushing() const;
+  uint64_t background_errors() const;
+  void note_flush();
 
   io::KvHost& kv_;
   const std::string directory_;
@@ -136,6 +173,10 @@ class Database {
   std::shared_ptr<rocksdb::DB> db_;
   FsmState state_;
   uint64_t unflushed_bytes_ = 0;
+  raft::Index durable_index_ = 0;
+  raft::Index flushing_to_ = 0;        // what the flush under way will have made durable; 0: none, or it has failed
+  uint64_t errors_before_flush_ = 0;
+  std::unique_ptr<ImageWriter> image_;
   std::unique_ptr<Prepared> apart_;
 };
 

@@ -42,26 +42,36 @@ io::Result<std::shared_ptr<const Topic>> to_record(const std::optional<std::stri
 
 // ---- Open and close --------------------------------------------------------------------------------------------------------
 
-Fsm::Fsm(io::Env& env, FsmSettings settings, std::shared_ptr<Database> database)
-    : env_(env),
-      settings_(std::move(settings)),
-      database_(std::move(database)),
-      cache_(std::make_unique<RecordCache>(kCachedTopicsMax)) {}
+Fsm::Fsm(io::Env& env, FsmSettings settings)
+    : env_(env), settings_(std::move(settings)), cache_(std::make_unique<RecordCache>(kCachedTopicsMax)) {}
+
+io::Result<FsmState> Fsm::peek(io::Env& env) {
+  io::Result<std::optional<std::string>> directory = find_active(env.disk);
+  if (!directory.ok()) {
+    return directory.error();
+  }
+  if (!*directory) {
+    return FsmState{};
+  }
+  io::Result<io::Result<FsmState>> state =
+      env.store_lane.run([&kv = env.kv, directory = **directory] { return Database::peek(kv, directory); });
+  return state.ok() ? std::move(*state) : io::Result<FsmState>(state.error());
+}
 
 io::Result<std::unique_ptr<Fsm>> Fsm::open(io::Env& env, FsmSettings settings) {
   io::Result<std::string> directory = find_or_name_active(env.disk);
   if (!directory.ok()) {
     return directory.error();
   }
-  Database::Settings database_settings{settings.newest_type, settings.flush_bytes, settings.build};
-  auto database = std::make_shared<Database>(env.kv, *directory, std::move(database_settings));
-  std::unique_ptr<Fsm> fsm(new Fsm(env, std::move(settings), std::move(database)));
+  std::unique_ptr<Fsm> fsm(new Fsm(env, std::move(settings)));
+  fsm->database_ = fsm->make_database(*directory, is_first_database(*directory));
   if (io::Status opened = fsm->open_database(); !opened.ok()) {
     return opened.error();
   }
   if (io::Status synced = sync_fsm_directory(env.disk); !synced.ok()) {
     return synced.error();
   }
+  fsm->remove_leftovers();
   return fsm;
 }
 
@@ -71,6 +81,7 @@ io::Status Fsm::open_database() {
     FsmState state;
     std::shared_ptr<const View> view;
     uint64_t fsm_bytes = 0;
+    raft::Index durable_index = 0;
   };
   io::Result<Opened> opened = env_.store_lane.run([database = database_] {
     Opened result;
@@ -79,6 +90,7 @@ io::Status Fsm::open_database() {
       result.state = database->state();
       result.view = database->view();
       result.fsm_bytes = database->fsm_bytes();
+      result.durable_index = database->durable_index();
     }
     return result;
   });
@@ -91,6 +103,7 @@ io::Status Fsm::open_database() {
   state_ = opened->state;
   view_ = std::move(opened->view);
   stats_.fsm_bytes = opened->fsm_bytes;
+  durable_index_ = opened->durable_index;
   return {};
 }
 
@@ -181,6 +194,7 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
         outcome.kind = BatchOutcome::Kind::written;
         outcome.view = view_;
         outcome.fsm_bytes = stats_.fsm_bytes;
+        outcome.durable_index = durable_index_;
         break;
       }
     }
@@ -200,6 +214,7 @@ void Fsm::publish(BatchOutcome& outcome) {
   state_ = outcome.state;
   view_ = std::move(outcome.view);
   stats_.fsm_bytes = outcome.fsm_bytes;
+  durable_index_ = std::max(durable_index_, outcome.durable_index);
   for (const std::vector<Bump>& bumps : outcome.bumps) {
     versions_.apply(bumps);
     for (const Bump& bump : bumps) {
@@ -255,24 +270,6 @@ io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& 
   }
   NARAD_CHECK(outcome.answers.size() == batch.size(), "one answer an entry");
   return std::move(outcome.answers);
-}
-
-// ---- Images ----------------------------------------------------------------------------------------------------------------
-
-raft::Index Fsm::durable_index() const { return 0; }
-
-io::Status Fsm::flush() { return io::fail(io::ErrorKind::invalid, "metastore: flushes only by itself"); }
-
-io::Result<raft::Index> Fsm::write_image(raft::ImageSink&, raft::Index) {
-  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
-}
-
-io::Status Fsm::check_image(raft::ImageSource&, raft::Index) {
-  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
-}
-
-io::Status Fsm::install_image(raft::ImageSource&, raft::Index) {
-  return io::fail(io::ErrorKind::invalid, "metastore: has no image format");
 }
 
 // ---- Reads -----------------------------------------------------------------------------------------------------------------

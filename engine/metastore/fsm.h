@@ -14,12 +14,16 @@
 // domain versions, a bounded cache of records) and reads of what RocksDB has in memory, at the RocksDB snapshot of the last
 // published batch; any other read goes to the lane. Memory: kCachedTopicsMax records, beside RocksDB's own (database_options.h).
 //
-// fsm.db is a directory of databases with a file ACTIVE that names the live one (active_file.h); only one is ever there until images are
-// installed beside it (a later part).
+// fsm.db is a directory of databases with a file ACTIVE that names the live one (active_file.h). An image (image.h) is installed as a
+// new database beside the live one: filled, durable and checked before ACTIVE is switched to it in one step, so whatever ends an
+// install leaves the old state or the new one. The replaced database is removed then; what a crash left over, at the next open.
 //
-// Left to others: whether the replica is current (raft), what may be proposed (engine/topics), a raft log that ends before the
-// database's index (the caller of open() compares).
-// Source: spec, "Restarts" and "When a node stops applying"; narad/entry-types.md section 10.
+// Images are written and installed in slices on the lane (image_writer.h), applies and reads go on between them. Memory that either
+// adds: a slice, a block and what the sink holds; for an install one table's filter and index beside it.
+//
+// Left to others: whether the replica is current (raft), what may be proposed (engine/topics), whether the database goes with raft's
+// state (raft/restart.h, by what peek() finds).
+// Source: spec, "Snapshots", "Restarts" and "When a node stops applying"; narad/entry-types.md section 10.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +42,7 @@
 namespace engine::metastore {
 
 class Database;
+class ImageReader;
 class RecordCache;
 class View;
 struct BatchOutcome;
@@ -46,6 +51,9 @@ inline constexpr io::Duration kApplyRetryFirst = std::chrono::milliseconds(100);
 inline constexpr io::Duration kApplyRetryMax = std::chrono::seconds(5);
 inline constexpr io::Duration kApplyRetryFor = std::chrono::seconds(30);
 inline constexpr size_t kCachedTopicsMax = 4096;
+// flush() looks this often whether RocksDB's background has come to its end, and gives up after that long.
+inline constexpr io::Duration kFlushPoll = std::chrono::milliseconds(5);
+inline constexpr io::Duration kFlushFor = std::chrono::seconds(30);
 
 struct FsmSettings {
   std::string build = "narad";              // named in log lines and refusals
@@ -70,6 +78,9 @@ class Fsm final : public raft::StateMachine, public Reader {
   // has applied an entry type newer than settings.newest_type (it is left untouched) or when the directory is not as we leave it,
   // `corrupt`, `no_space`, `io`, `busy` (locked by another process).
   static io::Result<std::unique_ptr<Fsm>> open(io::Env& env, FsmSettings settings);
+  // What the live database holds, looked at without changing a byte on the disk; all zero where there is none. Fiber only; before
+  // open(). Errors as open().
+  static io::Result<FsmState> peek(io::Env& env);
   // Closes without waiting: the lane finishes what it was given, then closes the database.
   ~Fsm() override;
 
@@ -79,7 +90,7 @@ class Fsm final : public raft::StateMachine, public Reader {
 
   // ---- raft::StateMachine --------------------------------------------------------------------------------------------------
   raft::Index applied_index() const override { return state_.applied_index; }
-  raft::Index durable_index() const override;
+  raft::Index durable_index() const override { return durable_index_; }
   io::Status flush() override;
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override;
   io::Result<raft::Index> write_image(raft::ImageSink& sink, raft::Index replayed) override;
@@ -111,10 +122,22 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Result<Audit> audit(io::Instant deadline = io::kNever);
 
  private:
-  Fsm(io::Env& env, FsmSettings settings, std::shared_ptr<Database> database);
+  Fsm(io::Env& env, FsmSettings settings);
 
   io::Status open_database();
   io::Status reopen_database();
+  std::shared_ptr<Database> make_database(const std::string& directory, bool may_create) const;
+  void remove_leftovers();
+  void report_left_over(const io::Error& error);
+  io::Status remove_database(const std::string& directory);
+  // fsm_image.cpp
+  struct NewDatabase;
+  io::Status build(ImageReader& image, NewDatabase& next, bool is_checked);
+  io::Status add_rows(ImageReader& image, std::shared_ptr<Database> next, bool is_checked);
+  io::Status check_rows(std::shared_ptr<Database> next, const FsmState& state);
+  io::Status switch_to(NewDatabase& next);
+  std::shared_ptr<Database> take_over(std::shared_ptr<Database> next);
+  void discard(std::shared_ptr<Database> database);
   BatchOutcome run_batch(const std::vector<raft::Entry>& batch);
   io::Result<BatchOutcome> write_batch(const std::vector<raft::Entry>& batch);
   void publish(BatchOutcome& outcome);
@@ -128,6 +151,8 @@ class Fsm final : public raft::StateMachine, public Reader {
   std::shared_ptr<Database> database_;  // the lane's
   std::shared_ptr<const View> view_;    // of the last published batch; null while the database is closed
   FsmState state_;
+  raft::Index durable_index_ = 0;
+  bool is_writing_image_ = false;
   DomainVersions versions_;
   std::unique_ptr<RecordCache> cache_;
   FsmStats stats_;
