@@ -31,21 +31,38 @@ const char* to_string(Refusal refusal) {
 
 void Ready::clear() {
   hard_state.reset();
+  log_reset.reset();
   entries.clear();
   replaces_suffix = false;
   append_term = 0;
   messages.clear();
   messages_after_persist.clear();
   committed.clear();
+  install.reset();
+  log_reads.clear();
+  snapshot_wishes.clear();
   reads.clear();
   role_changes.clear();
   transfers.clear();
 }
 
 bool Ready::is_empty() const {
-  return !hard_state && entries.empty() && messages.empty() && messages_after_persist.empty() && committed.empty() &&
-         reads.empty() && role_changes.empty() && transfers.empty();
+  return !hard_state && !log_reset && entries.empty() && messages.empty() && messages_after_persist.empty() &&
+         committed.empty() && !install && log_reads.empty() && snapshot_wishes.empty() && reads.empty() &&
+         role_changes.empty() && transfers.empty();
 }
+
+namespace {
+
+// What was in force at the log's base. The snapshot may know a newer one, whose entry then stands in the log; what came before it
+// was in force among committed entries only, where nobody asks any more.
+ConfigurationLog configurations_at_base(const InitialState& initial) {
+  if (initial.base_index == 0) return ConfigurationLog(0, initial.base_configuration);
+  const SnapshotLabel& snapshot = initial.snapshot;
+  return ConfigurationLog(std::min(snapshot.configuration_index, initial.base_index), snapshot.configuration);
+}
+
+}  // namespace
 
 Core::Core(Identity identity, Settings settings, InitialState initial, io::RandomStream random, io::Instant now)
     : identity_(std::move(identity)),
@@ -56,24 +73,33 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
       handed_hard_state_(hard_state_),
       durable_hard_state_(hard_state_),
       log_(initial.base_index, initial.base_term),
-      configurations_(initial.base_configuration_index, std::move(initial.base_configuration)),
-      cluster_(initial.cluster) {
+      configurations_(configurations_at_base(initial)),
+      cluster_(initial.cluster),
+      snapshot_(std::move(initial.snapshot)) {
   NARAD_CHECK(!identity_.id.empty() && identity_.store.is_known() && identity_.session != 0, "the identity is complete");
   NARAD_CHECK(settings_.election_timeout_min > settings_.heartbeat_interval &&
                   settings_.election_timeout_max >= settings_.election_timeout_min &&
                   settings_.heartbeat_interval > io::Duration::zero(),
               "heartbeats come more often than elections");
-  NARAD_CHECK(initial.base_configuration_index <= initial.base_index, "the base configuration lies at or below the base");
+  NARAD_CHECK(snapshot_.index >= initial.base_index, "a snapshot reaches the log's base");
 
+  if (initial.older_last != 0) log_.extend_unheld(initial.older_terms, initial.older_last);
+  for (auto& [index, configuration] : initial.older_configurations) {
+    NARAD_CHECK(index > log_.base_index() && index <= log_.last_index(), "an older configuration lies among older entries");
+    configurations_.append(index, std::move(configuration));
+  }
   for (Entry& entry : initial.entries) append_to_log(std::move(entry));
   NARAD_CHECK(log_.last_term() <= hard_state_.term, "the stored term is at least the last entry's");
   durable_ = handed_ = stored_last_ = log_.last_index();
 
   NARAD_CHECK(initial.applied >= log_.base_index() && initial.applied <= log_.last_index(),
               "the state machine lies within the log");
-  for (Index index = log_.first_index(); index <= initial.applied; ++index) unapplied_bytes_ -= log_.at(index).cost_bytes();
+  NARAD_CHECK(initial.applied + 1 >= log_.held_from(), "what is not in memory is applied");
+  NARAD_CHECK(snapshot_.index == 0 || log_.matches(snapshot_.index, snapshot_.term), "the log leads to the snapshot");
+  for (Index index = log_.held_from(); index <= initial.applied; ++index) unapplied_bytes_ -= log_.at(index).cost_bytes();
   applied_ = applying_ = initial.applied;
-  commit_to(initial.applied);
+  commit_to(std::max(initial.applied, snapshot_.index));
+  release_tail();
 
   draw_election_deadline();
   // Nobody else could lead: no reason to wait.
@@ -203,17 +229,27 @@ void Core::persisted(Term append_term, Index index) {
   } else if (owes_ack_ && !leader_.empty()) {
     accept_append(leader_, proven_);
   }
+  release_tail();
 }
 
 void Core::applied(Index index) {
   NARAD_CHECK(index >= applied_ && index <= applying_, "only what was handed out is applied, in order");
-  for (Index i = applied_ + 1; i <= index; ++i) {
+  // An image may have taken the log's place while these were being applied: then they are counted no more.
+  for (Index i = std::max(applied_, log_.base_index()) + 1; i <= index; ++i) {
     const std::uint64_t cost = log_.at(i).cost_bytes();
     unapplied_bytes_ -= cost;
     applying_bytes_ -= cost;
   }
   applied_ = index;
+  if (applied_ == applying_) applying_bytes_ = 0;
   watch_applies(true);
+  release_tail();
+}
+
+// Applied entries are kept for followers only, which can be served from the disk.
+void Core::release_tail() {
+  const Index limit = std::min(applied_, durable_);
+  while (log_.cost_bytes() > settings_.tail_bytes_max && log_.held_from() <= limit) log_.release(log_.held_from());
 }
 
 std::optional<io::Instant> Core::leader_contact() const {
@@ -272,12 +308,14 @@ void Core::note_role(const char* reason) {
 }
 
 Index Core::hand_out_limit() const {
+  if (is_installing()) return applying_;
   return applying_bytes_ >= settings_.applying_bytes_max ? applying_ : std::max(applying_, apply_limit());
 }
 
 bool Core::has_ready() const {
   return must_send_ || handed_ < log_.last_index() || !messages_.empty() || !messages_after_persist_.empty() ||
-         applying_ < hand_out_limit() || !(handed_hard_state_ == hard_state_) || !read_results_.empty() ||
+         applying_ < hand_out_limit() || can_install() || log_reset_ || !log_reads_.empty() || !snapshot_wishes_.empty() ||
+         !(handed_hard_state_ == hard_state_) || !read_results_.empty() ||
          !role_changes_.empty() || !transfer_ends_.empty();
 }
 
@@ -296,6 +334,8 @@ void Core::ready(Ready& out) {
   out.reads.swap(read_results_);
   out.role_changes.swap(role_changes_);
   out.transfers.swap(transfer_ends_);
+  out.log_reads.swap(log_reads_);
+  out.snapshot_wishes.swap(snapshot_wishes_);
 }
 
 Ready Core::ready() {
@@ -310,6 +350,10 @@ void Core::hand_out_for_disk(Ready& out) {
     handed_hard_state_ = hard_state_;
     watch_disk(false);
   }
+  if (log_reset_) {
+    out.log_reset = std::exchange(log_reset_, std::nullopt);
+    watch_disk(false);
+  }
   if (handed_ == log_.last_index()) return;
   out.append_term = append_term_;
   out.replaces_suffix = stored_last_ > handed_;
@@ -319,6 +363,11 @@ void Core::hand_out_for_disk(Ready& out) {
 }
 
 void Core::hand_out_for_apply(Ready& out) {
+  if (can_install()) {
+    installing_ = to_install_->index;
+    out.install = std::exchange(to_install_, std::nullopt);
+    return;
+  }
   const Index limit = hand_out_limit();
   if (applying_ >= limit) return;
   std::uint64_t cost = 0;

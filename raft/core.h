@@ -7,17 +7,34 @@
 //     core.tick(now) | core.step(message, now) | core.propose(...) | core.read_index(...)
 //     while (core.has_ready()) { core.ready(out); act on out; }
 //     ... later, when the disk or the state machine is done:
-//     core.hard_state_persisted(...) | core.persisted(...) | core.applied(...)
+//     core.hard_state_persisted(...) | core.log_reset(...) | core.persisted(...) | core.applied(...)
+//     | core.snapshot_installed(...)
 //
 // The driver's duties, on which safety rests:
 //  1. What ready() hands out for the disk is written in the order of the Readys; within one Ready the hard state first,
-//     then the entries (cutting the stored log at entries.front().index where it reaches that far). Several Readys may
-//     share one sync.
+//     then the log's reset, then the entries (cutting the stored log at entries.front().index where it reaches that far).
+//     Several Readys may share one sync; entries that a later reset throws away need not be written at all.
 //  2. `messages_after_persist` leave only when everything that this Ready and those before it handed out for the disk is
-//     durable AND has been reported by hard_state_persisted() and persisted(). `messages` may leave at once. Any message
+//     durable AND has been reported (by hard_state_persisted(), log_reset(), persisted()). `messages` may leave at once. Any message
 //     may be dropped; to keep their order to one server helps speed, not safety.
-//  3. hard_state_persisted() and persisted() are called only for what a crash cannot take back any more.
+//  3. hard_state_persisted(), log_reset(), persisted(), snapshot_available() and snapshot_received() are called only for
+//     what a crash cannot take back any more.
 //  4. `committed` is applied in order, each entry once; what a Ready hands out for apply is already durable here.
+//  5. `install` replaces the state machine's state as a whole by the image of that label. It comes alone: everything handed out
+//     for apply before was reported applied, the log's reset is durable, and nothing is handed out for apply until
+//     snapshot_installed().
+//
+// Snapshots. The driver takes an image, labels it with label_at() and, once it is durable, reports it by
+// snapshot_available(); then compact() says how far the log may be cut in front. A follower that needs entries from before the
+// log's base is sent the newest image: Ready::snapshot_wishes, answered by snapshot_sent(). At the other end
+// offer_snapshot() judges the head of the image, and snapshot_received() takes it when it is durable in the snapshot store.
+// It is installed only if this server's own log does not lead to its index; then the log begins anew at the label:
+//     image durable -> snapshot_received() -> Ready::log_reset -> log_reset() -> Ready::install -> snapshot_installed()
+// Term and vote are untouched by all this. A crash anywhere in between is repaired before the next Core is made (InitialState).
+//
+// Memory. Of applied entries only the newest are kept (tail_bytes_max); a follower that needs older ones makes the core ask for
+// them: Ready::log_reads, answered by log_read(). Everything kept for a slow or dead server is a window of requests and
+// one such read.
 //
 // After a restart a new Core is made from what the disk holds (InitialState). Everything else is learned again.
 //
@@ -34,6 +51,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/random.h"
@@ -42,6 +60,7 @@
 #include "raft/log_view.h"
 #include "raft/progress.h"
 #include "raft/quorum.h"
+#include "raft/snapshot_label.h"
 #include "raft/types.h"
 
 namespace raft {
@@ -59,8 +78,11 @@ struct Settings {
   std::uint32_t append_entries_max = 4096;
   // A single payload above this is refused by propose().
   std::uint64_t payload_bytes_max = 8u << 20;
-  // propose() refuses while the entries above the leader's own applied index cost this much or more.
+  // propose() refuses while the entries above the leader's own applied index cost this much or more. A follower whose state
+  // machine lags takes no more entries past this either: it drops them, as if they had been lost on the way.
   std::uint64_t unapplied_bytes_max = 64u << 20;
+  // Entries kept in memory for followers after they were applied here. Those above the applied index stay in any case.
+  std::uint64_t tail_bytes_max = 16u << 20;
   // Committed entries handed out and not yet reported applied: no more are handed out past this.
   std::uint64_t applying_bytes_max = 4u << 20;
   // Reads waiting for their round: more are refused.
@@ -80,16 +102,27 @@ struct Identity {
   ClusterId new_cluster;      // random; becomes the cluster's id if this server is the first leader ever
 };
 
-// What the disk holds at start. The log's base is (0, 0) unless a snapshot covers a prefix.
+// What the disk holds at start, as a whole that fits together. Before it makes a Core, the driver brings that about:
+//  - The log does not hold (snapshot.index, snapshot.term), being shorter or having another entry there: it is reset to the
+//    snapshot, as a crash between snapshot_received() and log_reset() left undone.
+//  - The state machine is behind the log's base: the newest image is restored first.
+//  - The log has a base and no snapshot reaches it: a hole. The start is refused.
 struct InitialState {
   HardState hard_state;
-  ClusterId cluster;                   // seen committed in an earlier life; zero: not yet
-  Index base_index = 0;
+  ClusterId cluster;       // seen committed in an earlier life; zero: not yet
+  Index base_index = 0;    // (0, 0) unless a snapshot covers a prefix
   Term base_term = 0;
-  Index base_configuration_index = 0;  // where base_configuration came from; 0: bootstrap
-  Configuration base_configuration;    // in force at the base; empty: this server belongs to no cluster yet
-  std::vector<Entry> entries;          // base_index + 1 onwards, all durable
-  Index applied = 0;                   // the state machine's own index, at least base_index, at most the log's end
+  SnapshotLabel snapshot;  // the newest durable one; index 0: none. base_index <= snapshot.index <= the log's end
+  // In force before the first entry, from bootstrap; empty: this server belongs to no cluster yet. Not looked at when the log has a
+  // base: the snapshot knows.
+  Configuration base_configuration;
+  // Entries base_index + 1 to older_last that need not be in memory (all of them applied): where each term begins, and the
+  // configurations among them. older_last 0: there are none.
+  Index older_last = 0;
+  std::vector<TermRun> older_terms;
+  std::vector<std::pair<Index, Configuration>> older_configurations;
+  std::vector<Entry> entries;  // the rest of the log, all durable
+  Index applied = 0;           // the state machine's own index, at least base_index, at most the log's end
 };
 
 enum class Refusal : std::uint8_t {
@@ -165,10 +198,47 @@ struct RoleChange {
   const char* reason;  // static text
 };
 
+// The stored log is to be replaced by an empty one whose base is (index, term): an image covers everything up to there, and what
+// the log holds does not lead to it.
+struct LogReset {
+  Index index = 0;
+  Term term = 0;
+};
+
+// Entries first..last, or at least the first of them and as many as `cost_bytes_max` allows, are to be read from the stored log
+// for `to`. Each is answered by log_read(), with no entries if it failed.
+struct LogRead {
+  ServerId to;
+  Index first = 0;
+  Index last = 0;
+  std::uint64_t cost_bytes_max = 0;
+};
+
+// The image with offer.label is to be sent to offer.to. Answered by snapshot_sent() with `number`, whatever becomes of it.
+struct SnapshotWish {
+  std::uint64_t number = 0;  // of the transfer, unique in this core's life
+  SnapshotOffer offer;
+};
+
+// What the receiver says to an offer.
+struct OfferAnswer {
+  enum class Verdict : std::uint8_t {
+    wanted,    // send the image
+    outdated,  // this server's log leads there by itself; its match has been sent to the leader
+    refused,   // of a deposed leader or another cluster, or not for this server
+  };
+  Verdict verdict = Verdict::refused;
+  Term term = 0;    // of this server
+  Index match = 0;  // outdated: durable here and the same as the leader's
+};
+
+const char* to_string(OfferAnswer::Verdict verdict);
+
 // What must be done now. Reuse one object: its buffers keep their capacity.
 struct Ready {
   // --- for the disk, in this order ---
   std::optional<HardState> hard_state;  // replaces the stored one; report by hard_state_persisted()
+  std::optional<LogReset> log_reset;    // report by log_reset()
   // Consecutive. The stored log is cut at entries.front().index first if it reaches that far (replaces_suffix says that
   // it does). Report by persisted(append_term, entries.back().index).
   std::vector<Entry> entries;
@@ -183,6 +253,12 @@ struct Ready {
   // Committed and durable in this server's own log, each handed out once, consecutive. Entries of every type: the
   // driver counts all of them as applied and passes only commands on.
   std::vector<Entry> committed;
+  // Never together with `committed`; see duty 5. Report by snapshot_installed().
+  std::optional<SnapshotLabel> install;
+
+  // --- for other servers, on the leader ---
+  std::vector<LogRead> log_reads;
+  std::vector<SnapshotWish> snapshot_wishes;
 
   std::vector<ReadResult> reads;
   std::vector<RoleChange> role_changes;
@@ -200,12 +276,13 @@ struct ServerProgress {
   Index match = 0;
   Index next = 0;
   Progress::State state = Progress::State::probe;
+  Index snapshot = 0;  // state snapshot: the index of the image on its way
   io::Instant last_contact{};
 };
 
 class Core {
  public:
-  // Checks that `initial` is consistent (term at least the last entry's, entries consecutive, applied within the log).
+  // Checks that `initial` is consistent (term at least the last entry's, entries consecutive, applied and snapshot within the log).
   // A server without a voting right, or without a configuration, never campaigns; it follows whoever leads. (While the
   // loss of its voting right is not known to be committed, it still does.)
   // `random` is this core's own stream; only election timeouts are drawn from it.
@@ -257,6 +334,42 @@ class Core {
   // The state machine has applied everything up to `index` (handed out before).
   void applied(Index index);
 
+  // The log's reset to `index` is durable.
+  void log_reset(Index index);
+  // The state machine holds the image of `index`, and nothing it held before.
+  void snapshot_installed(Index index);
+
+  // --- snapshots of this server ---
+
+  // The label of an image that holds the effects of everything up to `index`, for an index that this server has applied.
+  // Nothing where the log does not tell any more (an image has overtaken it): such an image is of no use.
+  std::optional<SnapshotLabel> label_at(Index index) const;
+  // An image of this server's state machine with that label, made by label_at(), is durable. One that is not newer than the one
+  // known changes nothing.
+  void snapshot_available(const SnapshotLabel& label);
+  // Cuts the log in front: makes `index` its base, or less: never past the newest durable snapshot, what is applied and durable
+  // here, nor (unless told not to spare them, for want of room) what the receiver of an image under way will need after
+  // it. The configuration in force at the base is kept. Returns the log's base, up to which the stored log may now be cut.
+  Index compact(Index index, bool spares_transfers = true);
+
+  // --- what followers need and memory does not hold, on the leader ---
+
+  // The answer to a Ready::log_reads item that began at `first`: consecutive entries from there, or none if it failed.
+  void log_read(const ServerId& to, Index first, std::vector<Entry>&& entries);
+  // The end of transfer `number`: the image is durable at `to`, or it is not. An answer that nobody waits for any more is ignored.
+  void snapshot_sent(const ServerId& to, std::uint64_t number, bool has_arrived);
+  // False: transfer `number` may be broken off. Its term is over, its receiver was removed, came back in a new life, or needs no
+  // image any more.
+  bool wants_snapshot_sent(const ServerId& to, std::uint64_t number) const;
+
+  // --- images from a leader ---
+
+  // The head of an image. Counts as a message of that leader: a candidate of its term, or of an earlier one, follows it. What
+  // is wanted may come again at any time, from this leader or the next; the newest stream is the one to listen to.
+  OfferAnswer offer_snapshot(const SnapshotOffer& offer, io::Instant now);
+  // The image with that label, once wanted, is durable in the snapshot store. From now on the log leads to it, or begins at it.
+  void snapshot_received(const SnapshotLabel& label);
+
   // --- output ---
 
   bool has_ready() const;
@@ -279,8 +392,12 @@ class Core {
   Index commit_index() const { return commit_; }
   Index applied_index() const { return applied_; }
   Index last_index() const { return log_.last_index(); }
-  // This server's log is durable up to here.
+  // This server's log is durable up to here (an image that covers a prefix counts).
   Index durable_index() const { return durable_; }
+  // The newest image that is durable here; index 0: none.
+  const SnapshotLabel& snapshot() const { return snapshot_; }
+  // Whether an image is being installed, or waits for it: until then the state machine is behind the log's base.
+  bool is_installing() const { return to_install_.has_value() || installing_ != 0; }
   const LogView& log() const { return log_; }
   const Configuration& configuration() const { return configurations_.current(); }
   const ConfigurationLog& configurations() const { return configurations_; }
@@ -321,6 +438,15 @@ class Core {
   Index hand_out_limit() const;
   void hand_out_for_disk(Ready& out);
   void hand_out_for_apply(Ready& out);
+  void release_tail();
+
+  // core_snapshot.cpp
+  void reset_to(const SnapshotLabel& label);
+  bool holds(const SnapshotLabel& label) const;
+  void prove_up_to_commit();
+  bool can_install() const;
+  void ask_for_snapshot(const ServerId& id, Progress& progress);
+  void ask_for_read(const ServerId& id, Progress& progress);
 
   // core_election.cpp
   bool can_campaign() const;
@@ -364,6 +490,7 @@ class Core {
   void watch_disk(bool has_moved);
   void watch_applies(bool has_moved);
   bool is_stalled(io::Duration bound) const;
+  bool could_serve() const;
   bool give_way_if_stalled();
   io::Duration handover_time() const;
   io::Instant stall_deadline() const;
@@ -378,6 +505,7 @@ class Core {
   void heartbeat();
   void send_appends();
   void send_append(const ServerId& id, Progress& progress, bool with_entries);
+  Message make_append(const ServerId& id, Progress& progress) const;
   void advance_commit();
   void begin_read_round();
   void answer_reads();
@@ -433,6 +561,14 @@ class Core {
   std::uint64_t unapplied_bytes_ = 0;
   std::uint64_t applying_bytes_ = 0;
 
+  SnapshotLabel snapshot_;
+  // An image that was received: its log reset is to be handed out (log_reset_), then reported (until then reset_pending_ is its
+  // index), then the image itself is handed out (to_install_), then reported (until then installing_ is its index).
+  std::optional<LogReset> log_reset_;
+  Index reset_pending_ = 0;
+  std::optional<SnapshotLabel> to_install_;
+  Index installing_ = 0;
+
   Wait disk_wait_;
   Wait apply_wait_;
 
@@ -463,6 +599,7 @@ class Core {
   std::uint64_t round_ = 0;
   Index term_start_ = 0;  // the leader's first entry
   std::optional<Transfer> transfer_;
+  std::uint64_t snapshots_asked_ = 0;
   bool must_send_ = false;       // ready() has appends to make
   bool must_broadcast_ = false;  // ... and every server gets one: a round has begun
   std::vector<PendingRead> reads_;                // in order of arrival
@@ -474,6 +611,8 @@ class Core {
   std::vector<ReadResult> read_results_;
   std::vector<RoleChange> role_changes_;
   std::vector<TransferEnd> transfer_ends_;
+  std::vector<LogRead> log_reads_;
+  std::vector<SnapshotWish> snapshot_wishes_;
 };
 
 }  // namespace raft

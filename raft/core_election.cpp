@@ -55,6 +55,8 @@ void Core::become_follower(Term term, const ServerId& leader, const char* reason
     const bool is_handed_over = transfer_ && transfer_->is_told && is_new_term;
     if (transfer_) end_transfer(is_handed_over ? TransferEnd::Outcome::handed_over : TransferEnd::Outcome::lost);
     progress_.clear();
+    log_reads_.clear();
+    snapshot_wishes_.clear();
     must_send_ = false;
   }
   role_ = Role::follower;
@@ -108,9 +110,9 @@ void Core::forget_leader_of_term() {
 
 void Core::start_pre_vote() {
   NARAD_CHECK(can_campaign(), "only voters campaign");
-  if (is_stalled(settings_.election_timeout_max)) {
+  if (!could_serve()) {
     // It could not store its own vote, or would lead without applying: let others try.
-    SOMETIMES("raft: no campaign while the disk or the applies stall");
+    SOMETIMES("raft: no campaign while the disk or the applies stall, or an image is installed");
     leader_.clear();
     owes_ack_ = false;
     if (role_ != Role::follower) become_follower(hard_state_.term, ServerId(), "its disk or its applies stall");

@@ -16,6 +16,13 @@ void Core::on_append_request(Message&& message) {
     return;
   }
   follow(message);
+  const bool are_applies_behind = is_installing() || applying_bytes_ >= settings_.applying_bytes_max;
+  if (!message.entries.empty() && are_applies_behind && unapplied_bytes_ >= settings_.unapplied_bytes_max) {
+    // The leader sends them again; heartbeats are answered meanwhile. Entries that only wait for their commit are taken in any
+    // case, or the one that commits them could find no room.
+    SOMETIMES("raft: entries dropped, this server's applies lag");
+    return;
+  }
   // What lies at or below the base is covered by committed entries, which every leader has: it matches.
   const bool is_below_base = message.log_index < log_.base_index();
   if (is_below_base) SOMETIMES("raft: append begins below the log's base");

@@ -97,7 +97,7 @@ void Core::on_append_reply(const Message& message) {
   if (message.rejected) {
     const Index retry_at = log_.find_possible_match(message.hint_index, message.hint_term);
     if (!progress.refused(message.log_index, retry_at)) SOMETIMES("raft: stray refusal ignored");
-  } else {
+  } else if (progress.outgrew_snapshot(message.log_index, log_.base_index())) {
     has_advanced = progress.accepted(message.log_index, message.match);
     progress.follow_catch_up(log_.last_index(), now_ns(), settings_.election_timeout_max.count());
   }
@@ -115,7 +115,7 @@ void Core::observe_session(const Message& message, Progress& progress) {
     progress.reset(log_.last_index() + 1);
   } else if (progress.session != 0 && progress.session != message.session) {
     SOMETIMES("raft: server came back in a new session");
-    progress.restart_session();
+    progress.restart(log_.base_index());
   }
   progress.store = message.from_store;
   progress.session = message.session;
@@ -144,6 +144,11 @@ void Core::send_appends() {
   for (auto& [id, progress] : progress_) {
     bool has_sent = false;
     while (progress.next() <= log_.last_index() && progress.can_send_entries(settings_.flight)) {
+      if (progress.state() == Progress::State::replicate && progress.next() > log_.base_index() &&
+          progress.next() < log_.held_from()) {
+        ask_for_read(id, progress);
+        break;
+      }
       send_append(id, progress, true);
       has_sent = true;
     }
@@ -154,14 +159,9 @@ void Core::send_appends() {
 }
 
 void Core::send_append(const ServerId& id, Progress& progress, bool with_entries) {
-  Message request = make(MessageType::append_request, id);
-  request.log_index = std::max(progress.next() - 1, log_.base_index());
-  request.log_term = log_.term(request.log_index).value();
-  request.commit = commit_;
-  request.round = round_;
-  request.echo_ns = progress.echo_ns;
-  request.echo_session = progress.session;
-  if (with_entries && request.log_index + 1 == progress.next()) {
+  if (progress.state() != Progress::State::snapshot && progress.next() <= log_.base_index()) ask_for_snapshot(id, progress);
+  Message request = make_append(id, progress);
+  if (with_entries && progress.state() != Progress::State::snapshot && progress.next() >= log_.held_from()) {
     const Index last = std::min(log_.last_index(), request.log_index + settings_.append_entries_max);
     std::uint64_t cost = 0;
     // Packing stops at the first entry that does not fit: a list with a hole would be worse than a short one.
@@ -170,8 +170,23 @@ void Core::send_append(const ServerId& id, Progress& progress, bool with_entries
   } else if (progress.state() == Progress::State::probe) {
     progress.sent_probe();
   }
-  progress.commit_sent = commit_;
   send(std::move(request));
+}
+
+// The head of a request that follows the entry before next(). To a server that waits for an image it is a heartbeat that asks
+// nothing of its log: every log holds (0, 0).
+Message Core::make_append(const ServerId& id, Progress& progress) const {
+  Message request = make(MessageType::append_request, id);
+  if (progress.state() != Progress::State::snapshot) {
+    request.log_index = progress.next() - 1;
+    request.log_term = log_.term(request.log_index).value();
+  }
+  request.commit = commit_;
+  request.round = round_;
+  request.echo_ns = progress.echo_ns;
+  request.echo_session = progress.session;
+  progress.commit_sent = commit_;
+  return request;
 }
 
 // --- quorums ---
@@ -263,7 +278,7 @@ std::vector<ServerProgress> Core::progress() const {
   std::vector<ServerProgress> all;
   for (const auto& [id, progress] : progress_) {
     all.push_back(ServerProgress{id, progress.is_voter, progress.counts(), progress.match(), progress.next(),
-                                 progress.state(), io::Instant(io::Duration(progress.contact_ns))});
+                                 progress.state(), progress.snapshot_index(), io::Instant(io::Duration(progress.contact_ns))});
   }
   return all;
 }

@@ -100,7 +100,7 @@ void Core::on_timeout_now(const Message& message) {
   NARAD_CHECK(message.term == hard_state_.term, "the term is settled first");
   const bool is_from_leader = leader_.empty() || leader_ == message.from;
   if (role_ == Role::leader || !is_from_leader || !can_campaign() || !log_.matches(message.log_index, message.log_term) ||
-      is_stalled(settings_.election_timeout_max)) {
+      !could_serve()) {
     SOMETIMES("raft: order to campaign ignored");
     return;
   }
@@ -112,7 +112,7 @@ void Core::on_timeout_now(const Message& message) {
 
 // The wait begins anew whenever something has moved: a slow disk is not a stalled one.
 void Core::watch_disk(bool has_moved) {
-  disk_wait_.update(handed_ > durable_ || !(handed_hard_state_ == durable_hard_state_), has_moved, now_);
+  disk_wait_.update(handed_ > durable_ || (reset_pending_ != 0 && !log_reset_) || !(handed_hard_state_ == durable_hard_state_), has_moved, now_);
 }
 
 void Core::watch_applies(bool has_moved) { apply_wait_.update(applying_ > applied_, has_moved, now_); }
@@ -120,6 +120,9 @@ void Core::watch_applies(bool has_moved) { apply_wait_.update(applying_ > applie
 bool Core::is_stalled(io::Duration bound) const {
   return disk_wait_.is_over(now_, bound) || apply_wait_.is_over(now_, bound);
 }
+
+// Whether this server, elected now, could store and apply.
+bool Core::could_serve() const { return !is_installing() && !is_stalled(settings_.election_timeout_max); }
 
 // A leader whose own disk or state machine hangs can acknowledge on the others' disks, but serves nobody and would keep
 // those from leading who could. Returns whether it leads no more.

@@ -61,6 +61,7 @@ std::optional<Violation> Invariants::observe(const Core& core) {
   if (violation_) return violation_;
   check_leader(node, core);
   check_commit(node, core, is_new_session);
+  check_snapshot(node, core);
   check_matches(node, core);
   return violation_;
 }
@@ -139,6 +140,7 @@ void Invariants::check_log(Node& node, const Core& core, bool is_new_session) {
   } else if (log.truncations() != node.truncations) {
     from = node.base + 1;
   }
+  from = std::max(from, node.base + 1);  // a reset begins below the new base
   node.truncations = log.truncations();
   for (Index index = from; index <= node.last() && index <= ledger_.size(); ++index) {
     const Term term = node.terms[index - node.base - 1];
@@ -151,7 +153,7 @@ void Invariants::check_log(Node& node, const Core& core, bool is_new_session) {
   const Index durable_floor = std::min(node.durable, from - 1);
   node.terms.resize(from - node.base - 1);
   for (Index index = from; index <= log.last_index(); ++index) {
-    check_entry(core, index, is_new_session);
+    if (index >= log.held_from()) check_entry(core, index, is_new_session);
     node.terms.push_back(log.term(index).value());
   }
 
@@ -173,8 +175,8 @@ void Invariants::check_configuration(Node& node, const Core& core) {
   const LogView& log = core.log();
   node.configuration = core.configuration();
   Index newest = log.last_index();
-  while (newest > log.base_index() && log.at(newest).type != EntryType::configuration) --newest;
-  if (newest == log.base_index()) {
+  while (newest >= log.held_from() && log.at(newest).type != EntryType::configuration) --newest;
+  if (newest < log.held_from()) {
     if (core.configurations().current_index() > newest) fail("configuration", core, "in force is one of no entry");
     node.base_configurations.erase(node.base_configurations.begin(), node.base_configurations.lower_bound(newest));
     const auto [base, is_new] = node.base_configurations.try_emplace(newest, core.configuration());
@@ -280,6 +282,9 @@ void Invariants::check_commit(Node& node, const Core& core, bool is_new_session)
     }
     if (index == ledger_.size() + 1) {
       ledger_.push_back(Committed{term, core.term()});
+      if (index >= core.log().held_from() && core.log().at(index).type == EntryType::configuration) {
+        committed_configurations_[index] = decode_configuration(core.log().at(index).bytes()).value_or(Configuration{});
+      }
     } else if (!is_ledger_equal(index, term)) {
       fail("state-machine safety", core, "committed " + place(index, term) + ", another server committed one of term " +
                                              number(ledger_[index - 1].term) + " there");
@@ -332,6 +337,44 @@ void Invariants::check_nobody_electable_without(const Core& core, Index index, T
                                             ", which lacks it, could still be elected");
       return;
     }
+  }
+}
+
+void Invariants::check_snapshot(Node& node, const Core& core) {
+  const LogView& log = core.log();
+  const SnapshotLabel& label = core.snapshot();
+  if (log.base_index() > label.index) {
+    fail("no hole", core, "its log begins above " + number(log.base_index()) + ", its newest snapshot ends at " +
+                              number(label.index));
+  }
+  if (core.applied_index() < log.base_index() && !core.is_installing()) {
+    fail("no hole", core, "its log begins above " + number(log.base_index()) + " and it has applied " +
+                              number(core.applied_index()));
+  }
+  if (log.base_index() > ledger_.size()) {
+    fail("state-machine safety", core, "its log begins above " + number(log.base_index()) +
+                                           ", which no server was seen to commit");
+    return;
+  }
+  if (log.base_index() > 0 && !is_ledger_equal(log.base_index(), log.base_term())) {
+    fail("label", core, "its log's base is " + place(log.base_index(), log.base_term()) + ", committed was one of term " +
+                            number(ledger_[log.base_index() - 1].term));
+  }
+  if (label.index < node.snapshot) fail("monotone", core, "had a snapshot of " + number(node.snapshot));
+  if (label.index == node.snapshot) return;
+  node.snapshot = label.index;
+  if (label.index > ledger_.size() || !is_ledger_equal(label.index, label.term)) {
+    fail("label", core, "has a snapshot of " + place(label.index, label.term) + ", which was not committed");
+    return;
+  }
+  // What lay below every base at the start is not known.
+  if (label.configuration_index > 0 && ledger_[label.configuration_index - 1].term == 0) return;
+  const auto after = committed_configurations_.upper_bound(label.index);
+  if (after == committed_configurations_.begin()) return;
+  const auto& [index, configuration] = *std::prev(after);
+  if (label.configuration_index != index || !(label.configuration == configuration)) {
+    fail("label", core, "its snapshot of " + number(label.index) + " names the configuration of " +
+                            number(label.configuration_index) + ", in force there was that of " + number(index));
   }
 }
 

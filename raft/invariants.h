@@ -21,6 +21,9 @@
 //   restart               term, vote and durable entries are found again
 //   one change            at most one change of the voters in a log that no server has committed
 //   configuration         in force is the newest configuration entry of the log, or else what was in force at its base
+//   no hole               a log begins at or below a durable snapshot, and no further than the state machine has come (but
+//                         while an image is being installed)
+//   label                 a snapshot's term and configuration are those of the log at its index, and so is a log's base
 #pragma once
 
 #include <cstdint>
@@ -69,6 +72,7 @@ class Invariants {
     Index durable = 0;
     Index commit = 0;
     Index applied = 0;
+    Index snapshot = 0;
     std::uint64_t truncations = 0;
     Configuration configuration;  // in force when last looked at
     Index configuration_index = 0;
@@ -101,6 +105,7 @@ class Invariants {
   void check_log(Node& node, const Core& core, bool is_new_session);
   void check_entry(const Core& core, Index index, bool is_new_session);
   void check_configuration(Node& node, const Core& core);
+  void check_snapshot(Node& node, const Core& core);
   void check_leader(Node& node, const Core& core);
   void check_commit(Node& node, const Core& core, bool is_new_session);
   void check_quorum_holds(const Core& core, Index index, Term term);
@@ -112,6 +117,7 @@ class Invariants {
   std::map<Term, ServerId> leaders_;
   std::deque<std::vector<Known>> entries_;  // by index, from 1
   std::deque<Committed> ledger_;            // by index, from 1
+  std::map<Index, Configuration> committed_configurations_;
   std::optional<Violation> violation_;
 };
 

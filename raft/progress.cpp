@@ -7,6 +7,7 @@
 namespace raft {
 
 bool Progress::can_send_entries(const FlightLimits& limits) const {
+  if (state_ == State::snapshot) return false;
   if (state_ == State::probe) return !probe_outstanding_;
   return in_flight_.size() < limits.messages_max && in_flight_bytes_ < limits.bytes_max;
 }
@@ -30,10 +31,10 @@ bool Progress::accepted(Index proven, Index match) {
     in_flight_bytes_ -= in_flight_.front().bytes;
     in_flight_.pop_front();
   }
-  if (state_ == State::probe) {
-    // The logs meet at `proven`, whichever probe this answers.
+  if (state_ != State::replicate) {
+    // The logs meet at `proven`, whichever probe this answers. (Or the server needs no image any more.)
+    to_probe();
     state_ = State::replicate;
-    probe_outstanding_ = false;
     next_ = std::max(match_, proven) + 1;
   } else {
     next_ = std::max(next_, match_ + 1);
@@ -42,6 +43,7 @@ bool Progress::accepted(Index proven, Index match) {
 }
 
 bool Progress::refused(Index refused, Index retry_at) {
+  if (state_ == State::snapshot) return false;
   if (state_ == State::replicate) {
     // Something sent earlier got lost, or this is the late answer to an old probe. What is proven stays proven.
     if (refused <= match_ || refused >= next_) return false;
@@ -72,9 +74,33 @@ bool Progress::is_caught_up(std::int64_t now_ns, std::int64_t round_ns_max) cons
   return was_round_short_ && state_ == State::replicate && now_ns - goal_since_ns_ <= round_ns_max;
 }
 
-void Progress::restart_session() {
+void Progress::restart(Index base) {
   to_probe();
-  next_ = match_ + 1;
+  next_ = std::max(match_, base) + 1;
+}
+
+void Progress::begin_snapshot(Index index, std::uint64_t number) {
+  NARAD_CHECK(index > 0 && number != 0, "an image has an index, its transfer a number");
+  NARAD_CHECK(state_ != State::snapshot, "one image at a time is sent to a server");
+  to_probe();
+  state_ = State::snapshot;
+  snapshot_index_ = index;
+  snapshot_number_ = number;
+}
+
+void Progress::end_snapshot(bool has_arrived, Index base) {
+  NARAD_CHECK(state_ == State::snapshot, "an image was on its way");
+  const Index meets = has_arrived ? snapshot_index_ : base;
+  to_probe();
+  next_ = std::max(match_, meets) + 1;
+  // A transfer that failed is not tried again at once.
+  probe_outstanding_ = !has_arrived;
+}
+
+bool Progress::end_read(Index first) {
+  if (reading_from_ != first || first == 0) return false;
+  reading_from_ = 0;
+  return state_ == State::replicate && next_ == first;
 }
 
 void Progress::reset(Index next) {
@@ -92,6 +118,8 @@ void Progress::to_probe() {
   probe_outstanding_ = false;
   in_flight_.clear();
   in_flight_bytes_ = 0;
+  snapshot_index_ = 0;
+  snapshot_number_ = 0;
 }
 
 }  // namespace raft

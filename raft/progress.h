@@ -1,8 +1,9 @@
 // What a leader knows about one other server's log, and how much it may send there.
 //
-// Two states. *probe*: where the logs meet is not known; one request at a time, the next after an answer or a heartbeat.
+// Three states. *probe*: where the logs meet is not known; one request at a time, the next after an answer or a heartbeat.
 // *replicate*: the logs are known to meet; requests go out without waiting (pipelined), up to a window of messages and
-// bytes, and `next` runs ahead of `match`.
+// bytes, and `next` runs ahead of `match`. *snapshot*: the entries it needs are gone from the leader's log; an image is on
+// its way to it and nothing else but heartbeats, until the image's fate is known or the server turns out not to need it.
 //
 // match never goes back while the server keeps its volume, and next > match always. A new session of the server (it was
 // restarted) loses what was in flight; a new store (its volume was wiped) loses everything.
@@ -22,7 +23,7 @@ struct FlightLimits {
 
 class Progress {
  public:
-  enum class State : std::uint8_t { probe, replicate };
+  enum class State : std::uint8_t { probe, replicate, snapshot };
 
   Progress() = default;
   // `next`: the first index to try; the leader's last index + 1 at the beginning of its term.
@@ -50,10 +51,28 @@ class Progress {
   // A refused request whose previous index was `refused`; `retry_at` is where the logs may meet. Returns false for a
   // stray answer (one that contradicts what is proven, or answers a probe long since replaced), which changes nothing.
   bool refused(Index refused, Index retry_at);
-  // The connection or the server's life began anew: what was in flight is lost, proven entries are not.
-  void restart_session();
+  // The connection or the server's life began anew, or the leader's log has been compacted past next: what was in flight
+  // (an image too) is lost, proven entries are not. Probing goes on at match, or at `base` if the log begins above match.
+  void restart(Index base);
   // The server's volume is another one: nothing is proven.
   void reset(Index next);
+
+  // An image that reaches `index` is to be sent, as the leader's transfer number `number` (not 0).
+  void begin_snapshot(Index index, std::uint64_t number);
+  // Whether transfer `number` is the one under way.
+  bool awaits_snapshot(std::uint64_t number) const { return state_ == State::snapshot && snapshot_number_ == number; }
+  // Its end. Arrived: the logs meet at its index. Else: probed again, at the next heartbeat, at `base`.
+  void end_snapshot(bool has_arrived, Index base);
+  // Whether an answer shows that the server needs no image: its log reaches `base`, where the leader's begins.
+  bool outgrew_snapshot(Index proven, Index base) const { return state_ != State::snapshot || proven >= base; }
+  Index snapshot_index() const { return snapshot_index_; }          // 0 but in state snapshot
+  std::uint64_t snapshot_number() const { return snapshot_number_; }
+
+  // Entries from next() on are being read from the leader's disk for it; 0: none are.
+  void begin_read() { reading_from_ = next_; }
+  // Ends the read that began at `first`. Returns whether what was read is still what this server is to get next.
+  bool end_read(Index first);
+  bool is_reading() const { return reading_from_ != 0; }
 
   // Catching up is measured in rounds: what the log held when a round began, at `begun_ns`, is stored there when it ends.
   void begin_catch_up(Index goal, std::int64_t now_ns);
@@ -91,6 +110,9 @@ class Progress {
   Index goal_ = 0;
   std::int64_t goal_since_ns_ = 0;
   bool was_round_short_ = false;
+  Index snapshot_index_ = 0;
+  std::uint64_t snapshot_number_ = 0;
+  Index reading_from_ = 0;
 };
 
 }  // namespace raft

@@ -48,22 +48,48 @@ void RaftCluster::start(const ServerId& id) {
   Node& node = this->node(id);
   NARAD_CHECK(!node.core, "the server is down");
   ++node.starts;
+  repair(node);
   raft::Identity identity{id, node.store, ++sessions_, raft::ClusterId{8, sessions_}};
   raft::InitialState initial;
   initial.hard_state = node.hard_state;
   initial.base_index = node.base_index;
   initial.base_term = node.base_term;
   initial.base_configuration = node.base_configuration;
+  if (!node.images.empty()) initial.snapshot = node.images.rbegin()->second.label;
   initial.entries = node.entries;
   if (node.applied > node.base_index + node.entries.size()) {
     violation_ = raft::Violation{"applied durable", id + "'s state machine is ahead of its log after a restart"};
     return;
   }
-  initial.applied = std::max(node.applied, node.base_index);
+  initial.applied = node.applied;
   const io::RandomStream random(io::mix(io::mix(seed_, io::stable_hash(id)), node.starts));
   node.core = std::make_unique<raft::Core>(std::move(identity), settings, std::move(initial), random, now_);
   observe(node);
   settle(node);
+}
+
+// What raft::InitialState asks of a driver. A scenario's log that was given with a base gets the snapshot that goes with it.
+void RaftCluster::repair(Node& node) {
+  if (node.base_index > 0 && node.images.empty()) {
+    const raft::SnapshotLabel label{node.base_index, node.base_term, 0, node.base_configuration};
+    node.images[node.base_index] = Image{label, node.commands};
+  }
+  if (node.images.empty()) return;
+  const Image& newest = node.images.rbegin()->second;
+  const raft::Index index = newest.label.index;
+  const raft::Index last = node.base_index + node.entries.size();
+  const bool leads_there = index == node.base_index ? node.base_term == newest.label.term
+                           : index > node.base_index && index <= last
+                               ? node.entries[index - node.base_index - 1].term == newest.label.term
+                               : false;
+  if (!leads_there) {
+    node.entries.clear();
+    node.base_index = index;
+    node.base_term = newest.label.term;
+  }
+  if (node.applied >= node.base_index) return;
+  node.applied = index;
+  node.commands = newest.commands;
 }
 
 void RaftCluster::kill(const ServerId& id) {
@@ -72,8 +98,11 @@ void RaftCluster::kill(const ServerId& id) {
   node.core.reset();
   node.writes.clear();
   node.to_apply.clear();
+  node.to_install.reset();
+  node.reads_due.clear();
   node.reads.clear();
   node.transfers.clear();
+  std::erase_if(shipments_, [&](const Shipment& shipment) { return shipment.offer.from == id; });
 }
 
 void RaftCluster::wipe(const ServerId& id) {
@@ -86,6 +115,7 @@ void RaftCluster::wipe(const ServerId& id) {
   node.entries.clear();
   node.applied = 0;
   node.commands.clear();
+  node.images.clear();
   node.base_configuration.cluster = {};
   for (raft::Server& server : node.base_configuration.servers) server.store = {};
 }
@@ -154,11 +184,17 @@ void RaftCluster::finish_write(Node& node) {
   Write write = std::move(node.writes.front());
   node.writes.pop_front();
   if (write.hard_state) node.hard_state = *write.hard_state;
+  if (write.log_reset) {
+    node.entries.clear();
+    node.base_index = write.log_reset->index;
+    node.base_term = write.log_reset->term;
+  }
   if (!write.entries.empty()) {
     node.entries.resize(write.entries.front().index - node.base_index - 1);
     for (Entry& entry : write.entries) node.entries.push_back(entry);
   }
   if (write.hard_state) node.core->hard_state_persisted(*write.hard_state);
+  if (write.log_reset) node.core->log_reset(write.log_reset->index);
   if (!write.entries.empty()) node.core->persisted(write.append_term, write.entries.back().index);
   observe(node);
   for (Message& message : write.messages_after) in_flight_.push_back(std::move(message));
@@ -169,6 +205,134 @@ void RaftCluster::apply(const ServerId& id) {
   Node& node = this->node(id);
   while (!node.to_apply.empty()) apply_one(node);
   settle(node);
+  if (node.to_install) {
+    install(node);
+    settle(node);
+  }
+}
+
+void RaftCluster::install(Node& node) {
+  const Image& image = node.images.at(node.to_install->index);
+  NARAD_CHECK(image.label == *node.to_install && node.to_apply.empty(), "an image is installed alone, and is there");
+  NARAD_CHECK(node.base_index >= image.label.index, "the stored log is reset before the state machine is switched");
+  node.to_install.reset();
+  node.commands = image.commands;
+  node.applied = image.label.index;
+  node.core->snapshot_installed(image.label.index);
+  observe(node);
+}
+
+bool RaftCluster::snapshot(const ServerId& id) {
+  Node& node = this->node(id);
+  const std::optional<raft::SnapshotLabel> label = node.core->label_at(node.applied);
+  if (!label) return false;
+  node.images[label->index] = Image{*label, node.commands};
+  while (node.images.size() > 2) node.images.erase(node.images.begin());
+  node.core->snapshot_available(*label);
+  observe(node);
+  settle(node);
+  return true;
+}
+
+raft::Index RaftCluster::compact(const ServerId& id, raft::Index index, bool spares_transfers) {
+  Node& node = this->node(id);
+  const raft::Index base = node.core->compact(index, spares_transfers);
+  observe(node);
+  // A reset that is still to be written puts the stored log there anyway.
+  const raft::Index last = node.base_index + node.entries.size();
+  if (base > node.base_index && base <= last) {
+    const auto end = node.entries.begin() + static_cast<std::ptrdiff_t>(base - node.base_index);
+    node.base_term = std::prev(end)->term;
+    node.entries.erase(node.entries.begin(), end);
+    node.base_index = base;
+  }
+  settle(node);
+  return base;
+}
+
+void RaftCluster::answer_reads(const ServerId& id, bool fails) {
+  Node& node = this->node(id);
+  while (!node.reads_due.empty()) answer_read(node, fails);
+  settle(node);
+}
+
+void RaftCluster::answer_read(Node& node, bool fails) {
+  const raft::LogRead read = std::move(node.reads_due.front());
+  node.reads_due.pop_front();
+  std::vector<Entry> entries;
+  std::uint64_t cost = 0;
+  for (raft::Index index = read.first; !fails && index > node.base_index && index <= read.last; ++index) {
+    const Entry& entry = node.entries.at(index - node.base_index - 1);
+    cost += entry.cost_bytes();
+    if (!entries.empty() && cost > read.cost_bytes_max) break;
+    entries.push_back(entry);
+  }
+  node.core->log_read(read.to, read.first, std::move(entries));
+  observe(node);
+}
+
+// --- images under way ---
+
+bool RaftCluster::can_reach(const ServerId& from, const ServerId& to) const {
+  const auto at = nodes_.find(to);
+  return at != nodes_.end() && at->second.core && !cut_links_.contains({from, to}) && !cut_links_.contains({to, from});
+}
+
+raft::OfferAnswer::Verdict RaftCluster::offer(Shipment shipment) {
+  using Verdict = raft::OfferAnswer::Verdict;
+  Verdict verdict = Verdict::refused;
+  if (can_reach(shipment.offer.from, shipment.offer.to)) {
+    Node& receiver = node(shipment.offer.to);
+    verdict = receiver.core->offer_snapshot(shipment.offer, now_).verdict;
+    observe(receiver);
+    settle(receiver);
+  }
+  if (verdict == Verdict::wanted) {
+    shipment.is_wanted = true;
+    // A receiver listens to the newest stream alone.
+    std::erase_if(shipments_, [&](const Shipment& other) { return other.is_wanted && other.offer.to == shipment.offer.to; });
+    shipments_.push_back(std::move(shipment));
+  } else {
+    break_off(shipment);
+  }
+  return verdict;
+}
+
+void RaftCluster::receive(Shipment shipment, bool is_answer_lost) {
+  const ServerId from = shipment.offer.from;
+  const std::uint64_t number = shipment.number;
+  if (!can_reach(from, shipment.offer.to)) return break_off(shipment);
+  Node& receiver = node(shipment.offer.to);
+  const raft::SnapshotLabel label = shipment.image.label;
+  receiver.images[label.index] = std::move(shipment.image);
+  receiver.core->snapshot_received(label);
+  observe(receiver);
+  settle(receiver);
+  Node& sender = node(from);
+  if (!sender.core || is_answer_lost) return;
+  sender.core->snapshot_sent(receiver.id, number, true);
+  observe(sender);
+  settle(sender);
+}
+
+void RaftCluster::break_off(const Shipment& shipment) {
+  Node& sender = node(shipment.offer.from);
+  if (!sender.core) return;
+  sender.core->snapshot_sent(shipment.offer.to, shipment.number, false);
+  observe(sender);
+  settle(sender);
+}
+
+void RaftCluster::carry_images() {
+  for (int step = 0; step < 1000 && !shipments_.empty() && !violation_; ++step) {
+    Shipment shipment = std::move(shipments_.front());
+    shipments_.erase(shipments_.begin());
+    if (shipment.is_wanted) {
+      receive(std::move(shipment));
+    } else {
+      offer(std::move(shipment));
+    }
+  }
 }
 
 void RaftCluster::apply_one(Node& node) {
@@ -187,12 +351,22 @@ void RaftCluster::settle(Node& node) {
     for (const raft::ReadResult& read : ready.reads) node.reads[read.context] = read;
     for (const raft::TransferEnd& end : ready.transfers) node.transfers.push_back(end);
     for (Entry& entry : ready.committed) node.to_apply.push_back(std::move(entry));
-    if (ready.hard_state || !ready.entries.empty() || !ready.messages_after_persist.empty()) {
-      node.writes.push_back(Write{std::move(ready.hard_state), std::move(ready.entries), ready.append_term,
+    NARAD_CHECK(!ready.install || ready.committed.empty(), "an image comes alone");
+    if (ready.install) node.to_install = std::move(ready.install);
+    for (raft::LogRead& read : ready.log_reads) node.reads_due.push_back(std::move(read));
+    for (raft::SnapshotWish& wish : ready.snapshot_wishes) {
+      const Image image = node.images.at(wish.offer.label.index);
+      NARAD_CHECK(image.label == wish.offer.label, "the image that is offered is the one with that label");
+      shipments_.push_back(Shipment{wish.number, std::move(wish.offer), image, false});
+    }
+    if (ready.hard_state || ready.log_reset || !ready.entries.empty() || !ready.messages_after_persist.empty()) {
+      node.writes.push_back(Write{std::move(ready.hard_state), ready.log_reset, std::move(ready.entries), ready.append_term,
                                   std::move(ready.messages_after_persist)});
     }
     observe(node);
     while (!node.is_apply_manual && !node.to_apply.empty()) apply_one(node);
+    if (!node.is_apply_manual && node.to_install) install(node);
+    while (!node.is_read_manual && !node.reads_due.empty()) answer_read(node, false);
     observe(node);
     if (!node.is_disk_manual && !node.writes.empty()) finish_write(node);
   }
@@ -211,7 +385,11 @@ void RaftCluster::deliver(Message message) {
 }
 
 void RaftCluster::deliver_all() {
-  for (int step = 0; step < 1'000'000 && !in_flight_.empty() && !violation_; ++step) {
+  for (int step = 0; step < 1'000'000 && !violation_; ++step) {
+    if (in_flight_.empty()) {
+      if (!are_images_manual) carry_images();
+      if (in_flight_.empty()) return;
+    }
     Message message = std::move(in_flight_.front());
     in_flight_.erase(in_flight_.begin());
     deliver(std::move(message));

@@ -1,7 +1,7 @@
 // A cluster of raft cores in a test's hand: time, network, disks and crashes are moved one step at a time.
 //
 // Every core is the production raft::Core. What a core hands out goes into a simple model of its surroundings: a list of
-// messages under way, a queue of writes for each disk, a list of applied commands. raft::Invariants looks at every core
+// messages and images under way, a queue of writes for each disk, a list of applied commands. raft::Invariants looks at every core
 // after each step; the first violation is kept. Nothing happens by itself: no message arrives, no write ends and no timer
 // fires unless a step says so (or run(), which lets the cluster live for a while).
 #pragma once
@@ -26,9 +26,24 @@ class RaftCluster {
   // Writes that a core handed out together; they become durable together.
   struct Write {
     std::optional<raft::HardState> hard_state;
+    std::optional<raft::LogReset> log_reset;
     std::vector<raft::Entry> entries;
     raft::Term append_term = 0;
     std::vector<raft::Message> messages_after;
+  };
+
+  // What a state machine held at a snapshot's index.
+  struct Image {
+    raft::SnapshotLabel label;
+    std::vector<std::string> commands;
+  };
+
+  // An image on its way: first its offer is judged, then it arrives as a whole or breaks.
+  struct Shipment {
+    std::uint64_t number = 0;
+    raft::SnapshotOffer offer;
+    Image image;
+    bool is_wanted = false;  // the receiver has said so
   };
 
   struct Node {
@@ -42,15 +57,19 @@ class RaftCluster {
     std::vector<raft::Entry> entries;
     raft::Index applied = 0;
     std::vector<std::string> commands;  // applied, in order
+    std::map<raft::Index, Image> images;
     // --- lost in a kill ---
     std::unique_ptr<raft::Core> core;
     std::deque<Write> writes;
     std::deque<raft::Entry> to_apply;
+    std::optional<raft::SnapshotLabel> to_install;
+    std::deque<raft::LogRead> reads_due;
     std::map<std::uint64_t, raft::ReadResult> reads;
     std::vector<raft::TransferEnd> transfers;  // ended, in order
     // --- how the driver behaves ---
     bool is_disk_manual = false;   // writes wait for persist()
-    bool is_apply_manual = false;  // committed entries wait for apply()
+    bool is_apply_manual = false;  // committed entries, and images, wait for apply()
+    bool is_read_manual = false;   // reads of the stored log for followers wait for answer_reads()
     std::uint64_t starts = 0;
   };
 
@@ -93,6 +112,23 @@ class RaftCluster {
   // The oldest write, or with `all` every one, becomes durable and is reported.
   void persist(const raft::ServerId& id, bool all);
   void apply(const raft::ServerId& id);
+  // The state machine's image becomes a durable snapshot. Returns whether its label was of use.
+  bool snapshot(const raft::ServerId& id);
+  // Cuts the log in front, in memory and on the disk. Returns its base.
+  raft::Index compact(const raft::ServerId& id, raft::Index index, bool spares_transfers = true);
+  // The stored log is read for the followers that asked, or (fails) is not.
+  void answer_reads(const raft::ServerId& id, bool fails);
+
+  // --- images under way ---
+
+  bool are_images_manual = false;  // else deliver_all() and run() carry them too
+  std::vector<Shipment>& shipments() { return shipments_; }
+  // The receiver judges the offer. Wanted: the image is under way from now on; else the shipment ends.
+  raft::OfferAnswer::Verdict offer(Shipment shipment);
+  // The whole image arrives, is durable, and its sender hears of it (or, when `is_answer_lost`, does not).
+  void receive(Shipment shipment, bool is_answer_lost = false);
+  // The connection breaks, and the sender notices.
+  void break_off(const Shipment& shipment);
 
   // --- network ---
 
@@ -116,6 +152,11 @@ class RaftCluster {
  private:
   // Takes everything the core has to hand out into the model, and checks the invariants.
   void settle(Node& node);
+  void repair(Node& node);
+  bool can_reach(const raft::ServerId& from, const raft::ServerId& to) const;
+  void carry_images();
+  void install(Node& node);
+  void answer_read(Node& node, bool fails);
   void finish_write(Node& node);
   void apply_one(Node& node);
   void observe(Node& node);
@@ -124,6 +165,7 @@ class RaftCluster {
   io::Instant now_{std::chrono::seconds(1000)};
   std::map<raft::ServerId, Node> nodes_;
   std::vector<raft::Message> in_flight_;
+  std::vector<Shipment> shipments_;
   std::set<std::pair<raft::ServerId, raft::ServerId>> cut_links_;
   raft::Invariants invariants_;
   std::optional<raft::Violation> violation_;

@@ -85,6 +85,9 @@ class Player {
         {"isolate", &Player::isolate},   {"propose", &Player::propose},     {"read", &Player::read},
         {"disk", &Player::disk},         {"persist", &Player::persist},     {"apply", &Player::apply},
         {"change", &Player::change},     {"transfer", &Player::transfer},   {"expect", &Player::expect},
+        {"snapshot", &Player::snapshot}, {"compact", &Player::compact},     {"images", &Player::images},
+        {"offer", &Player::offer},       {"receive", &Player::receive},     {"break", &Player::break_off},
+        {"reads", &Player::reads},
     };
     const auto step = kSteps.find(words[0]);
     if (step == kSteps.end()) bad_line("unknown step '" + words[0] + "'");
@@ -177,6 +180,8 @@ class Player {
     else if (name == "flight_bytes_max") settings.flight.bytes_max = value;
     else if (name == "unapplied_bytes_max") settings.unapplied_bytes_max = value;
     else if (name == "payload_bytes_max") settings.payload_bytes_max = value;
+    else if (name == "tail_bytes_max") settings.tail_bytes_max = value;
+    else if (name == "applying_bytes_max") settings.applying_bytes_max = value;
     else if (name == "voters_min") settings.voters_min = static_cast<std::uint32_t>(value);
     else bad_line("unknown setting '" + name + "'");
   }
@@ -226,6 +231,8 @@ class Player {
       RaftCluster::Node& server = node(id);
       server.applied = server.base_index;
       server.commands.clear();
+      const auto image = server.images.find(server.base_index);
+      if (image != server.images.end()) server.commands = image->second.commands;
     }
   }
   void wipe(const Words& words) {
@@ -410,10 +417,75 @@ class Player {
     if (words.size() == 1 || words[1] == "auto") cluster_.apply(words[0]);
   }
 
+  // --- snapshots ---
+
+  using Ship = std::vector<RaftCluster::Shipment>::iterator;
+
+  Ship find_shipment(const Link& link) {
+    auto& shipments = cluster_.shipments();
+    return std::find_if(shipments.begin(), shipments.end(), [&](const RaftCluster::Shipment& shipment) {
+      return shipment.offer.from == link.from && shipment.offer.to == link.to;
+    });
+  }
+  RaftCluster::Shipment take_shipment(const Words& words, bool is_wanted) {
+    const std::optional<Link> link = to_link(word(words, 0));
+    if (!link) bad_line("expected A->B");
+    const Ship place = find_shipment(*link);
+    if (place == cluster_.shipments().end()) unmet("no image is under way from " + link->from + " to " + link->to);
+    if (is_wanted && !place->is_wanted) unmet("the image was not offered yet");
+    RaftCluster::Shipment shipment = std::move(*place);
+    cluster_.shipments().erase(place);
+    return shipment;
+  }
+
+  // "snapshot A B", "snapshot A refused"
+  void snapshot(const Words& words) {
+    const bool is_refused = words.size() > 1 && words.back() == "refused";
+    for (const std::string& id : ids(is_refused ? Words(words.begin(), words.end() - 1) : words)) {
+      core(id);
+      if (cluster_.snapshot(id) == is_refused) unmet(id + (is_refused ? " took a snapshot" : " took no snapshot"));
+    }
+  }
+  // "compact A 5 [anyway] [to 3]"
+  void compact(const Words& words) {
+    core(word(words, 0));
+    const Index index = to_number(word(words, 1));
+    std::size_t at = 2;
+    const bool is_anyway = at < words.size() && words[at] == "anyway";
+    if (is_anyway) ++at;
+    const Index base = cluster_.compact(words[0], index, !is_anyway);
+    const Index wanted = at < words.size() && words[at] == "to" ? to_number(word(words, at + 1)) : index;
+    expect_equal(words[0] + "'s base", std::to_string(wanted), std::to_string(base));
+  }
+  void images(const Words& words) {
+    cluster_.are_images_manual = word(words, 0) == "manual";
+    if (!cluster_.are_images_manual && words[0] != "auto") bad_line("manual or auto");
+  }
+  // "offer A->B [wanted]", "offer A->B outdated", "offer A->B refused"
+  void offer(const Words& words) {
+    const std::string wanted = words.size() > 1 ? words[1] : "wanted";
+    const raft::OfferAnswer::Verdict verdict = cluster_.offer(take_shipment(words, false));
+    expect_equal("the offer", wanted, to_string(verdict));
+  }
+  // "receive A->B [unheard]"
+  void receive(const Words& words) {
+    const bool is_answer_lost = words.size() > 1 && words[1] == "unheard";
+    cluster_.receive(take_shipment(words, true), is_answer_lost);
+  }
+  void break_off(const Words& words) { cluster_.break_off(take_shipment(words, false)); }
+  // "reads A manual", "reads A auto", "reads A", "reads A fail"
+  void reads(const Words& words) {
+    core(word(words, 0));
+    const bool fails = words.size() > 1 && words[1] == "fail";
+    if (words.size() > 1 && !fails) node(words[0]).is_read_manual = is_manual(words);
+    if (words.size() == 1 || fails || words[1] == "auto") cluster_.answer_reads(words[0], fails);
+  }
+
   // --- expectations ---
 
   void expect(const Words& words) {
     const std::string& first = word(words, 0);
+    if (first == "image") return expect_image(words);
     if (first == "leader") return expect_leader(word(words, 1));
     if (first == "read") return expect_read(words);
     if (first == "none") return expect_silence(words);
@@ -449,6 +521,16 @@ class Player {
     if (!server.transfers.empty()) seen = raft::to_string(server.transfers.back().outcome);
     if (server.core && !server.core->transfer_target().empty()) seen = "to " + server.core->transfer_target();
     expect_equal(server.id + "'s transfer", joined(Words(words.begin() + 2, words.end())), seen);
+  }
+
+  // "expect image A->B 5", "expect image A->B none"
+  void expect_image(const Words& words) {
+    const std::optional<Link> link = to_link(word(words, 1));
+    if (!link) bad_line("expected A->B");
+    const Ship place = find_shipment(*link);
+    const std::string seen =
+        place == cluster_.shipments().end() ? "none" : std::to_string(place->offer.label.index);
+    expect_equal("the image from " + link->from + " to " + link->to, word(words, 2), seen);
   }
 
   void expect_silence(const Words& words) {
@@ -523,7 +605,7 @@ class Player {
   static Words terms_of(const Core& core) {
     Words terms;
     for (Index index = core.log().first_index(); index <= core.last_index(); ++index) {
-      terms.push_back(std::to_string(core.log().at(index).term));
+      terms.push_back(std::to_string(core.log().term(index).value()));
     }
     return terms;
   }
@@ -555,6 +637,16 @@ class Player {
       expect_equal(what, word(words, 2), std::to_string(server.durable_index()));
     } else if (key == "applied") {
       expect_equal(what, word(words, 2), std::to_string(server.applied_index()));
+    } else if (key == "base") {
+      expect_equal(what, word(words, 2), std::to_string(server.log().base_index()));
+    } else if (key == "held") {
+      expect_equal(what, word(words, 2), std::to_string(server.log().held_from()));
+    } else if (key == "snapshot") {
+      expect_equal(what, word(words, 2), std::to_string(server.snapshot().index));
+    } else if (key == "installing") {
+      expect_equal(what, word(words, 2), server.is_installing() ? "yes" : "no");
+    } else if (key == "caught-up") {
+      expect_equal(what, word(words, 3), server.is_caught_up(word(words, 2)) ? "yes" : "no");
     } else if (key == "entry") {
       expect_equal(what, word(words, 3), std::string(server.log().at(to_number(word(words, 2))).bytes()));
     } else if (key == "voters" || key == "non-voters") {
@@ -580,7 +672,11 @@ class Player {
     std::string seen;
     if (key == "match") seen = std::to_string(progress->match());
     if (key == "next") seen = std::to_string(progress->next());
-    if (key == "sends") seen = progress->state() == raft::Progress::State::probe ? "probe" : "replicate";
+    if (key == "sends") {
+      seen = progress->state() == raft::Progress::State::probe       ? "probe"
+             : progress->state() == raft::Progress::State::replicate ? "replicate"
+                                                                     : "snapshot";
+    }
     if (key == "counts") seen = progress->counts() ? "yes" : "no";
     expect_equal(what, word(words, 3), seen);
   }

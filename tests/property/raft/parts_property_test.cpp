@@ -224,7 +224,7 @@ TEST(ProgressProperty, MatchIsTrueAndNeverGoesBackAndTheWindowHolds) {
           held = durable;
           answers.clear();
           requests.clear();
-          progress.restart_session();
+          progress.restart(0);
           break;
       }
       RC_ASSERT(progress.match() >= match_before);

@@ -127,7 +127,7 @@ TEST(RaftProgress, ANewSessionKeepsWhatIsProvenAndANewStoreNothing) {
   Progress progress(1);
   progress.accepted(5, 5);
   progress.sent_entries(9, 10);
-  progress.restart_session();
+  progress.restart(0);
   EXPECT_EQ(progress.state(), Progress::State::probe);
   EXPECT_EQ(progress.match(), 5u);
   EXPECT_EQ(progress.next(), 6u);
