@@ -155,13 +155,14 @@ io::Status Node::boot() {
   if (status.ok()) {
     status = read_raft();
   }
-  // 4. The metastore before raft goes on: its applied index says where the replay of the log begins.
-  if (status.ok()) {
-    status = open_metastore();
-  }
-  // 5. What raft holds is compared with it before raft makes anything: a directory whose raft state was lost must not look new.
+  // 4. What raft holds is compared with the metastore, which is looked at only: a directory whose raft state was lost must not look
+  // new, and is left as it was found.
   if (status.ok()) {
     status = check_raft_state();
+  }
+  // 5. The metastore before raft goes on: its applied index says where the replay of the log begins.
+  if (status.ok()) {
+    status = open_metastore();
   }
   if (status.ok()) {
     status = open_raft();
@@ -214,7 +215,11 @@ io::Status Node::open_metastore() {
 
 // Spec, "Restarts": a database that holds anything beside no raft state.
 io::Status Node::check_raft_state() {
-  if (fsm_->applied_index() == 0) {
+  const io::Result<metastore::FsmState> held = metastore::Fsm::peek(env_);
+  if (!held.ok()) {
+    return io::fail(held.error().kind, "metastore: " + held.error().message);
+  }
+  if (held->applied_index == 0) {
     return {};
   }
   const io::Result<io::FileInfo> stable = env_.disk.stat("raft/stable");

@@ -273,10 +273,12 @@ TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
     return 0;
   });
   world.run_for(1s);
+  const uint64_t mutations = nodes[0].machine->volume().mutations();
   start(0);
   world.run_for(2s);
   EXPECT_EQ(nodes[0].exit_code, 1);
   EXPECT_NE(nodes[0].reason.find("there is no raft state beside it"), std::string::npos) << nodes[0].reason;
+  EXPECT_EQ(nodes[0].machine->volume().mutations(), mutations);
 }
 
 TEST_F(OneNodeTest, DamageInTheRaftLogIsRefusedByFileAndOffsetAndNothingOnTheDiskChanges) {
