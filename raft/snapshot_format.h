@@ -70,6 +70,7 @@ inline constexpr std::size_t kHeaderBytes = 512;
 inline constexpr std::size_t kChunkHeaderBytes = 32;
 inline constexpr std::size_t kTrailerBytes = 96;
 inline constexpr std::size_t kConfigurationBytesMax = 4u << 20;
+inline constexpr std::uint64_t kImageBytesMax = std::uint64_t{1} << 50;
 inline constexpr std::string_view kDirectory = "raft/snapshots";
 
 // The running digest of an image.

@@ -12,6 +12,8 @@
 //  - Nothing here blocks the loop: every transfer is an io::File operation of at most one chunk (1 MiB). Memory: two chunks
 //    for each writer, reader or receiver. Rates are the caller's (Pace).
 //
+// A transfer that was broken off keeps its file, so that it can be resumed, until another begins or the next own snapshot.
+//
 // It knows nothing of the state machine: an image is a stream of bytes. Term and vote are in another file, which nothing here
 // touches (PT-02). When to take, send, install and compact is the server's part. The order of an install is: the receiver's
 // seal(), StateMachine::check_image(), publish(), then LogStore::reset() where the label does not match the log, then the switch.
@@ -86,7 +88,7 @@ class SnapshotStore {
   // Takes a snapshot from another server, or goes on with what an earlier life or connection received of the same one. What another
   // transfer left is dropped. `exists` when one at or above its index is kept; `busy` while another is received; `invalid` when
   // `info` is out of bounds. Waits (to resume: as long as it takes to read and rewrite what is there).
-  io::Result<std::unique_ptr<SnapshotReceiver>> receive(const SnapshotInfo& info);
+  io::Result<std::unique_ptr<SnapshotReceiver>> receive(const SnapshotInfo& info, std::uint64_t bytes_per_second = 0);
 
  private:
   friend class SnapshotWriter;
@@ -99,7 +101,9 @@ class SnapshotStore {
   io::Status refuse_if_covered(Index index) const;
   // Renames a synced file into place, makes that durable, then removes what need not be kept.
   io::Status publish(const std::string& temporary, const SnapshotInfo& info);
-  io::Status prune();
+  void prune();
+  // Removes a file that is not, or no longer, a snapshot; later if it cannot be now.
+  void discard(const std::string& path);
   void note_damaged(const SnapshotInfo& info, std::string reason);
 
   io::Disk& disk_;
@@ -166,13 +170,19 @@ class SnapshotReader final : public ImageSource {
   io::Result<SnapshotChunk> read_chunk(std::uint64_t offset);
   // The image from its begin, as a state machine takes it. Checks the digest before it says that the image has ended.
   io::Result<std::string> read(std::size_t bytes_max) override;
+  // For read() and read_chunk(): 0, no bound, at first.
+  void set_bytes_per_second(std::uint64_t bytes_per_second) { pace_.set_bytes_per_second(bytes_per_second); }
 
  private:
   friend class SnapshotStore;
   friend class SnapshotReceiver;
-  SnapshotReader(SnapshotInfo info, std::unique_ptr<io::File> file) : info_(std::move(info)), file_(std::move(file)) {}
+  SnapshotReader(io::Clock& clock, SnapshotInfo info, std::unique_ptr<io::File> file)
+      : info_(std::move(info)), pace_(clock, 0), file_(std::move(file)) {}
+
+  io::Result<SnapshotChunk> read_number(std::uint64_t number);
 
   SnapshotInfo info_;
+  Pace pace_;
   std::unique_ptr<io::File> file_;
   std::string chunk_;  // what read() has not handed out yet, from taken_ on
   std::size_t taken_ = 0;
@@ -210,11 +220,11 @@ class SnapshotReceiver {
 
  private:
   friend class SnapshotStore;
-  SnapshotReceiver(SnapshotStore& store, SnapshotInfo info) : store_(store), info_(std::move(info)) {}
+  SnapshotReceiver(SnapshotStore& store, SnapshotInfo info);
 
-  io::Status begin();
+  io::Status begin(std::uint64_t bytes_per_second);
   // What of the same image is here already, written anew: a page cache that survived a failed sync proves nothing.
-  io::Result<bool> resume();
+  io::Result<bool> resume(Pace& pace);
   io::Status write_at(std::uint64_t offset, std::string bytes);
   io::Status fail(io::Error error);
 
