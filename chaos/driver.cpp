@@ -142,6 +142,17 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::disk_shrink:
     case Kind::disk_damage:
     case Kind::disk_slow: return strike_disk(decision, nodes, draws);
+    case Kind::transfer:
+      if (!nodes.empty()) {
+        const std::vector<int> to = resolve(decision.peers, draws, moment_node);
+        administrator_.transfer(nodes.front(), to.empty() ? -1 : to.front());
+      }
+      return;
+    case Kind::take_out:
+      if (!nodes.empty()) {
+        administrator_.take_out(nodes.front(), decision.span);
+      }
+      return;
     case Kind::wall_jump:
     case Kind::drift: return strike_clock(decision, nodes);
   }
@@ -416,6 +427,7 @@ void Driver::heal() {
     network.set_read_delay(machine, 0s);
     machine.clock().set_drift_ppm(0);
   }
+  administrator_.restore();
   world_.note_trouble(world_.now() + kEcho);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "chaos/administrator.h"
 #include "chaos/plan.h"
 #include "io/random.h"
 #include "sim/world.h"
@@ -19,7 +20,7 @@ class Driver {
 
   // Plans everything ahead; before the world runs.
   void schedule();
-  // Ends every fault: links whole, disks with room and without errors, clocks and speeds as usual.
+  // Ends every fault: links whole, disks with room and without errors, clocks and speeds as usual, every node on its way to be a voter.
   void heal();
   // Decisions carried out so far.
   uint64_t struck() const { return struck_; }
@@ -49,6 +50,7 @@ class Driver {
 
   sim::World& world_;
   const Plan& plan_;
+  Administrator administrator_{world_};
   std::vector<Armed> armed_;
   std::vector<uint64_t> capacities_;
   uint64_t struck_ = 0;

@@ -187,6 +187,16 @@ class Drawer {
         break;
       case Kind::heal:
         break;
+      case Kind::transfer:
+        decision.node = draws.below(8) == 0 ? one_node(draws) : std::vector<int>{kLeader};
+        decision.peers = draws.below(3) == 0 ? one_node(draws) : std::vector<int>{kFollower};
+        arm_at_elections(decision, draws);
+        break;
+      case Kind::take_out:
+        decision.node = pick<std::vector<int>>(draws, {{2, {kLeader}}, {4, {kFollower}}, {1, {kAnyNode}}});
+        decision.span = pick<bool>(draws, {{3, true}, {1, false}}) ? between_ms(draws, 0, 3'000) : between_ms(draws, 3'000, 15'000);
+        arm_at_elections(decision, draws);
+        break;
       case Kind::slow_reader:
         decision.node = one_node(draws);
         decision.delay = pick<io::Duration>(draws, {{3, 50ms}, {2, 300ms}, {1, 2s}});
@@ -251,6 +261,14 @@ class Drawer {
     }
   }
 
+  // A change asked for at once by a leader that has committed nothing yet, and later.
+  static void arm_at_elections(Decision& decision, Stream& draws) {
+    decision.on = pick<Trigger>(draws, {{3, Trigger::now}, {2, Trigger::elected}, {1, Trigger::append}});
+    if (decision.on != Trigger::now) {
+      decision.wait = pick<bool>(draws, {{1, true}, {2, false}}) ? 0ms : between(draws, 100us, 200ms);
+    }
+  }
+
   void cut(Decision& decision, Stream& draws) const {
     const int nodes = static_cast<int>(plan_.setup.nodes);
     std::vector<int> order;
@@ -281,6 +299,7 @@ class Drawer {
         {Kind::partition, 60, 2},  {Kind::heal, 25, 2},       {Kind::loss, 30, 2},       {Kind::tail, 30, 2},
         {Kind::disk_full, 20, 1},  {Kind::disk_error, 25, 1}, {Kind::disk_stall, 20, 1}, {Kind::disk_slow, 25, 1},
         {Kind::wall_jump, 20, 1},  {Kind::drift, 20, 1},
+        {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
     };
     Stream choices = stream("faults");

@@ -216,6 +216,8 @@ constexpr KindRow kKinds[] = {
     {Kind::disk_damage, "node down for",
      "a bit of a synced log entry flips and the process ends: it cannot start until the bit is right again"},
     {Kind::wall_jump, "node by", "the calendar clock moves"},
+    {Kind::transfer, "node peers", "asked to hand leadership over to the first of peers"},
+    {Kind::take_out, "node for", "demoted and removed, and after `for` added and promoted again"},
     {Kind::drift, "node rate for", "both clocks run that many parts per million fast"},
 };
 

@@ -319,6 +319,7 @@ void RaftServer::follow_configuration() {
     if (server.id != options_.id) link_to(server.id, server.address);
   }
   retire_links();
+  leadership_moved_.notify_all();  // an address may have become known
 }
 
 void RaftServer::link_to(const ServerId& id, const std::string& address) {

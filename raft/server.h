@@ -187,6 +187,9 @@ class RaftServer {
   // Hands leadership to voter `to`, to the most caught-up one when empty, and waits until a newer term has a leader. Proposals are
   // refused meanwhile (Refusal::transfer_in_progress); nothing in flight is lost.
   Transferred transfer_leadership(const ServerId& to, io::Instant deadline);
+  // The begin of either, without the wait. The server runs.
+  ChangeResult start_change(const ConfigurationChange& change);
+  TransferStart start_transfer(const ServerId& to);
   // True once a leader is known and does not hand over; false when the deadline passed or the server stopped first.
   bool wait_leadership_settled(io::Instant deadline);
   // True once this server is in a term above `term`; false when the deadline passed or the server stopped first.
@@ -203,6 +206,7 @@ class RaftServer {
 
   ServerStatus status() const;
   const ServerCounters& counters() const { return counters_; }
+  bool is_running() const { return core_ && !is_stopping_; }
   bool is_leader() const { return core_ && core_->role() == Role::leader && !is_stopping_; }
   // This server leads and is handing leadership over: it takes no proposals.
   bool is_handing_over() const { return is_leader() && !core_->transfer_target().empty(); }

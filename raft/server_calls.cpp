@@ -26,6 +26,23 @@ Proposed RaftServer::propose(std::string command, io::Instant deadline) {
   return wait_for_entry(result.term, result.first, deadline);
 }
 
+ChangeResult RaftServer::start_change(const ConfigurationChange& change) {
+  NARAD_CHECK(core_ && !is_stopping_, "a change is asked of a server that runs");
+  const ChangeResult result = core_->change_configuration(change);
+  if (result.refusal != Refusal::none) {
+    env_.log.info("raft: configuration change refused",
+                  {{"change", to_string(change.kind)}, {"server", change.id}, {"reason", to_string(result.refusal)}});
+    return result;
+  }
+  env_.log.info("raft: configuration change appended", {{"change", to_string(change.kind)},
+                                                        {"server", change.id},
+                                                        {"address", change.address},
+                                                        {"term", result.term},
+                                                        {"index", result.index}});
+  wake();
+  return result;
+}
+
 Proposed RaftServer::change_configuration(const ConfigurationChange& change, io::Instant deadline) {
   Proposed proposed;
   if (!core_ || is_stopping_) {
@@ -33,17 +50,8 @@ Proposed RaftServer::change_configuration(const ConfigurationChange& change, io:
     proposed.reason = "this server has stopped";
     return proposed;
   }
-  const ChangeResult result = core_->change_configuration(change);
-  if (result.refusal != Refusal::none) {
-    env_.log.info("raft: configuration change refused",
-                  {{"change", to_string(change.kind)}, {"server", change.id}, {"reason", to_string(result.refusal)}});
-    return refuse(result.refusal, result.leader);
-  }
-  env_.log.info("raft: configuration change appended", {{"change", to_string(change.kind)},
-                                                        {"server", change.id},
-                                                        {"address", change.address},
-                                                        {"term", result.term},
-                                                        {"index", result.index}});
+  const ChangeResult result = start_change(change);
+  if (result.refusal != Refusal::none) return refuse(result.refusal, result.leader);
   return wait_for_entry(result.term, result.index, deadline);
 }
 
@@ -112,6 +120,16 @@ Proposed RaftServer::finish(const ProposalWait& wait) const {
 
 // ---- Leadership ----------------------------------------------------------------------------------------------------------------
 
+TransferStart RaftServer::start_transfer(const ServerId& to) {
+  NARAD_CHECK(core_ && !is_stopping_, "a transfer is asked of a server that runs");
+  const TransferStart start = core_->transfer_leadership(to);
+  if (start.refusal == Refusal::none) {
+    env_.log.info("raft: leadership is handed over", {{"to", start.to}, {"term", core_->term()}});
+    wake();
+  }
+  return start;
+}
+
 Transferred RaftServer::transfer_leadership(const ServerId& to, io::Instant deadline) {
   Transferred transferred;
   const auto end = [&transferred](Outcome outcome, std::string reason) {
@@ -121,14 +139,12 @@ Transferred RaftServer::transfer_leadership(const ServerId& to, io::Instant dead
   };
   if (!core_ || is_stopping_) return end(Outcome::stopped, "this server has stopped");
   const Term term = core_->term();
-  const TransferStart start = core_->transfer_leadership(to);
+  const TransferStart start = start_transfer(to);
   if (start.refusal == Refusal::not_leader) transferred.leader = hint(start.leader);
   if (start.refusal != Refusal::none) {
     return end(start.refusal == Refusal::not_leader ? Outcome::not_leader : Outcome::refused, to_string(start.refusal));
   }
   transferred.to = start.to;
-  env_.log.info("raft: leadership is handed over", {{"to", start.to}, {"term", term}});
-  wake();
   while (!is_stopping_ && (core_->term() == term ? !core_->transfer_target().empty() : !leader_is_known())) {
     if (!leadership_moved_.wait(deadline)) return end(Outcome::unknown, "not handed over in time");
   }
@@ -152,7 +168,7 @@ bool RaftServer::wait_newer_term(Term term, io::Instant deadline) {
   return core_ && !is_stopping_;
 }
 
-bool RaftServer::leader_is_known() const { return core_->role() == Role::leader || !core_->leader().empty(); }
+bool RaftServer::leader_is_known() const { return !leader().address.empty(); }
 
 // ---- Reading -------------------------------------------------------------------------------------------------------------------
 
@@ -227,13 +243,17 @@ LeaderHint RaftServer::hint(const ServerId& id) const {
   if (const Server* server = core_->configuration().find(id)) {
     hint.id = id;
     hint.address = server->address;
+  } else if (const auto link = links_.find(id); link != links_.end()) {
+    // Who leads may be outside of the configuration that this server has: it has removed itself, or this server has none yet.
+    hint.id = id;
+    hint.address = link->second.link->address();
   }
   return hint;
 }
 
 LeaderHint RaftServer::leader() const {
   if (!core_ || is_stopping_) return LeaderHint();
-  return hint(core_->role() == Role::leader ? options_.id : core_->leader());
+  return core_->role() == Role::leader ? LeaderHint{options_.id, options_.address} : hint(core_->leader());
 }
 
 ServerStatus RaftServer::status() const {

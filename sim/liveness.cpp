@@ -17,18 +17,32 @@ using namespace std::chrono_literals;
 
 std::string seconds(io::Duration duration) { return std::to_string(duration / std::chrono::milliseconds(1)) + " ms"; }
 
+// Somebody leads, and whoever belongs to its configuration is in its term.
 bool one_leader(const World& world) {
   const int leader = world.leader();
   if (leader < 0) {
     return false;
   }
-  const raft::Term term = world.view(leader)->raft.core().term();
+  const raft::Core& core = world.view(leader)->raft.core();
   for (int i = 0; i < world.node_count(); ++i) {
-    if (world.view(i) == nullptr || world.view(i)->raft.core().term() != term) {
+    if (core.configuration().find(world.node_id(i)) == nullptr) {
+      continue;
+    }
+    if (world.view(i) == nullptr || world.view(i)->raft.core().term() != core.term()) {
       return false;
     }
   }
   return true;
+}
+
+bool every_node_votes(const World& world) {
+  const int leader = world.leader();
+  if (leader < 0) {
+    return false;
+  }
+  const raft::Core& core = world.view(leader)->raft.core();
+  return core.configurations().current_index() <= core.commit_index() &&
+         core.configuration().voter_count() == static_cast<size_t>(world.node_count());
 }
 
 bool all_level(const World& world) {
@@ -159,7 +173,9 @@ void audit_everywhere(World& world) {
 }  // namespace
 
 void check_liveness(World& world, const LivenessBounds& bounds) {
-  if (!within(world, bounds.leader, "liveness: one leader", [&] { return one_leader(world); })) {
+  if (!within(world, bounds.leader, "liveness: one leader", [&] { return one_leader(world); }) ||
+      !within(world, bounds.promotion, "liveness: every node is a voter again", [&] { return every_node_votes(world); }) ||
+      !within(world, bounds.leader, "liveness: one leader", [&] { return one_leader(world); })) {
     return;
   }
   if (!in_fiber(world, bounds.ready, "liveness: every node is ready without a write",

@@ -1,7 +1,7 @@
 // The second phase of a run: after every fault has ended the cluster must recover by itself, within stated bounds, and without
 // anybody writing first.
 //
-// In this order: one leader; every node ready (GET /readyz is 200) and as far as the others; every call under way answered; then
+// In this order: one leader; every node a voter again (an operator is bringing back who was taken out); every node ready (GET /readyz is 200) and as far as the others; every call under way answered; then
 // a write through every node succeeds, every node shows the same topics as the model, and each database's rows add up to its
 // digest.
 #pragma once
@@ -13,6 +13,7 @@ namespace sim {
 
 struct LivenessBounds {
   io::Duration leader{0};    // from the heal to one leader
+  io::Duration promotion{0}; // then until every node is a voter
   io::Duration ready{0};     // then to readiness of every node
   io::Duration write{0};     // then for one write
 };

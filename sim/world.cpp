@@ -80,6 +80,7 @@ World::~World() {
 }
 
 std::string World::http_address(int node) const { return node_name(node) + ":7942"; }
+std::string World::cluster_address(int node) const { return nodes_[static_cast<size_t>(node)].config.cluster.addr; }
 
 void World::start() {
   for (int i = 0; i < options_.nodes; ++i) {

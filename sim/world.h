@@ -67,6 +67,8 @@ class World {
   io::sim::Machine& machine(int node) { return *nodes_[static_cast<size_t>(node)].machine; }
   io::sim::Machine& client_machine() { return *clients_; }
   std::string http_address(int node) const;
+  std::string cluster_address(int node) const;
+  const std::string& node_id(int node) const { return nodes_[static_cast<size_t>(node)].config.cluster.node_id; }
 
   // Starts every node and the clients' process.
   void start();

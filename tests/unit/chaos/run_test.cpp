@@ -81,6 +81,19 @@ TEST(Run, ADiskWhoseRoomGoesAwayRefusesAndGoesOnWithRoom) {
   EXPECT_GT(result.calls_ok, 0u);
 }
 
+TEST(Run, AServerIsTakenOutOfTheConfigurationAndComesBack) {
+  const RunResult result = run_text("d1 at 5s take_out node=follower for=3s\nd2 at 20s take_out node=leader for=3s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("raft: leader has removed itself"), 1u) << "it was demoted first, which ends its leadership too";
+}
+
+TEST(Run, LeadershipGoesFromNodeToNodeOnRequest) {
+  const RunResult result = run_text("d1 at 5s transfer node=leader peers=follower\nd2 at 9s transfer node=leader peers=follower\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.elections, run_text("").elections + 2);
+  EXPECT_GE(result.probes.at("raft: campaigns because the leader hands over"), 2u);
+}
+
 TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
   const RunResult slow = run_text("d1 at 5s slow_reader node=leader delay=2s for=8s\n");
   EXPECT_EQ(violation_of(slow), "");
@@ -89,8 +102,8 @@ TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
 
 class DefectIsCaught : public ::testing::TestWithParam<io::Defence> {};
 
-TEST_P(DefectIsCaught, WithinFiftySeedsByACheckOnASeedThatPassesWithoutIt) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
+TEST_P(DefectIsCaught, WithinFiveHundredSeedsByACheckOnASeedThatPassesWithoutIt) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
     Plan plan = draw_plan(seed);
     plan.defects = {GetParam()};
     if (run_plan(plan).violation) {
@@ -105,7 +118,8 @@ TEST_P(DefectIsCaught, WithinFiftySeedsByACheckOnASeedThatPassesWithoutIt) {
 INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
                          ::testing::Values(io::Defence::vote_not_durable, io::Defence::ack_before_sync,
                                            io::Defence::commit_older_term, io::Defence::apply_before_durable,
-                                           io::Defence::index_apart_from_effects),
+                                           io::Defence::index_apart_from_effects, io::Defence::config_change_before_term_commit,
+                                           io::Defence::config_not_undone_on_truncate),
                          [](const auto& info) {
                            std::string name(io::defect_name(info.param));
                            std::erase(name, '-');

@@ -1,0 +1,108 @@
+#include "chaos/administrator.h"
+
+#include "io/sim/machine.h"
+#include "raft/server.h"
+
+namespace chaos {
+
+namespace {
+
+using namespace std::chrono_literals;
+using raft::ConfigurationChange;
+
+constexpr io::Duration kTick = 150ms;
+
+}  // namespace
+
+void Administrator::transfer(int node, int to) {
+  if (world_.view(node) == nullptr) {
+    return;
+  }
+  const raft::ServerId target = to < 0 ? raft::ServerId() : world_.node_id(to);
+  world_.machine(node).process()->spawn("admin/transfer", [this, node, target] {
+    const engine::NodeView* view = world_.view(node);
+    if (view != nullptr && view->raft.is_running()) {
+      (void)view->raft.start_transfer(target);
+    }
+  });
+}
+
+void Administrator::take_out(int node, io::Duration out) {
+  if (moved_ >= 0 || is_restoring_) {
+    return;
+  }
+  moved_ = node;
+  comes_back_ = world_.now() + out;
+  keep_going();
+}
+
+void Administrator::restore() {
+  is_restoring_ = true;
+  keep_going();
+}
+
+void Administrator::keep_going() {
+  if (!is_ticking_) {
+    is_ticking_ = true;
+    world_.io().after(0s, [this] { tick(); });
+  }
+}
+
+void Administrator::tick() {
+  is_ticking_ = false;
+  const int leader = world_.leader();
+  bool is_done = false;
+  if (leader >= 0 && world_.view(leader)->raft.is_running()) {
+    const raft::Core& core = world_.view(leader)->raft.core();
+    const raft::Configuration& configuration = core.configuration();
+    const bool is_committed = core.configurations().current_index() <= core.commit_index() && core.has_committed_in_term();
+    std::optional<ConfigurationChange> step;
+    for (int node = 0; node < world_.node_count() && !step; ++node) {
+      if (is_restoring_ || node == moved_) {
+        step = next_step(node, configuration);
+      }
+    }
+    if (step) {
+      ask(leader, *step);
+    } else if (is_committed && (is_restoring_ || world_.now() >= comes_back_)) {
+      is_done = true;
+    }
+  }
+  // A server that is out answers less than one that is in, and late.
+  world_.note_trouble(world_.now() + 5s);
+  if (!is_done) {
+    is_ticking_ = true;
+    world_.io().after(kTick, [this] { tick(); });
+    return;
+  }
+  moved_ = -1;
+}
+
+std::optional<ConfigurationChange> Administrator::next_step(int node, const raft::Configuration& configuration) const {
+  ConfigurationChange change;
+  change.id = world_.node_id(node);
+  change.address = world_.cluster_address(node);
+  const raft::Server* server = configuration.find(change.id);
+  const bool is_wanted = is_restoring_ || world_.now() >= comes_back_;
+  if (is_wanted && server == nullptr) {
+    change.kind = ConfigurationChange::Kind::add;
+  } else if (is_wanted && !server->voter) {
+    change.kind = ConfigurationChange::Kind::promote;
+  } else if (!is_wanted && server != nullptr) {
+    change.kind = server->voter ? ConfigurationChange::Kind::demote : ConfigurationChange::Kind::remove;
+  } else {
+    return std::nullopt;
+  }
+  return change;
+}
+
+void Administrator::ask(int leader, const ConfigurationChange& change) {
+  world_.machine(leader).process()->spawn("admin/change", [this, leader, change] {
+    const engine::NodeView* view = world_.view(leader);
+    if (view != nullptr && view->raft.is_running()) {
+      (void)view->raft.start_change(change);
+    }
+  });
+}
+
+}  // namespace chaos

@@ -1,0 +1,41 @@
+// What an operator does to the cluster while faults strike: hands leadership over, takes servers out of the configuration and back in.
+//
+// Each step is asked of whoever leads, again and again until the leader's committed configuration shows it: refusals, lost leaders and
+// lost answers are the rule here, not the exception. At most one server is on its way out or in at a time.
+#pragma once
+
+#include <optional>
+
+#include "io/time.h"
+#include "raft/configuration.h"
+#include "sim/world.h"
+
+namespace chaos {
+
+class Administrator {
+ public:
+  // The world must outlive the administrator, the administrator every run of the world.
+  explicit Administrator(sim::World& world) : world_(world) {}
+
+  // Asks `node` to hand leadership to `to`, or to whom it likes (-1). Nothing comes of it when it does not lead.
+  void transfer(int node, int to);
+  // Demotes `node`, removes it, and after `out` adds and promotes it again. Ignored while another one is on its way.
+  void take_out(int node, io::Duration out);
+  // Every node is to be a voter from now on: whoever is out comes back at once.
+  void restore();
+
+ private:
+  void keep_going();
+  void tick();
+  // The next step towards what is wanted of `node`; nothing when the configuration shows it.
+  std::optional<raft::ConfigurationChange> next_step(int node, const raft::Configuration& configuration) const;
+  void ask(int leader, const raft::ConfigurationChange& change);
+
+  sim::World& world_;
+  int moved_ = -1;             // the node on its way out or in; -1: none
+  io::Instant comes_back_{};   // from then on it is to be a voter
+  bool is_restoring_ = false;  // every node is to be a voter
+  bool is_ticking_ = false;
+};
+
+}  // namespace chaos
