@@ -97,7 +97,8 @@ void Core::on_append_reply(const Message& message) {
   if (message.rejected) {
     const Index retry_at = log_.find_possible_match(message.hint_index, message.hint_term);
     if (!progress.refused(message.log_index, retry_at)) SOMETIMES("raft: stray refusal ignored");
-  } else if (progress.outgrew_snapshot(message.log_index, log_.base_index())) {
+  } else if (message.log_index >= log_.base_index()) {
+    // (What is proven below the log's base does not say where the logs meet.)
     has_advanced = progress.accepted(message.log_index, message.match);
     progress.follow_catch_up(log_.last_index(), now_ns(), settings_.election_timeout_max.count());
   }

@@ -63,8 +63,6 @@ class Progress {
   bool awaits_snapshot(std::uint64_t number) const { return state_ == State::snapshot && snapshot_number_ == number; }
   // Its end. Arrived: the logs meet at its index. Else: probed again, at the next heartbeat, at `base`.
   void end_snapshot(bool has_arrived, Index base);
-  // Whether an answer shows that the server needs no image: its log reaches `base`, where the leader's begins.
-  bool outgrew_snapshot(Index proven, Index base) const { return state_ != State::snapshot || proven >= base; }
   Index snapshot_index() const { return snapshot_index_; }          // 0 but in state snapshot
   std::uint64_t snapshot_number() const { return snapshot_number_; }
 
