@@ -89,6 +89,12 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
     configurations_.append(index, std::move(configuration));
   }
   for (Entry& entry : initial.entries) append_to_log(std::move(entry));
+  if (snapshot_.term > hard_state_.term) {
+    // The image was published before the term in which it was offered reached the disk. Nobody was given a vote in that term.
+    SOMETIMES("raft: the snapshot is of a later term than the stored one");
+    hard_state_ = HardState{snapshot_.term, {}};
+    is_hard_state_durable_ = false;
+  }
   NARAD_CHECK(log_.last_term() <= hard_state_.term, "the stored term is at least the last entry's");
   durable_ = handed_ = stored_last_ = log_.last_index();
 

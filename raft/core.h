@@ -106,6 +106,8 @@ struct Identity {
 //  - The log does not hold (snapshot.index, snapshot.term), being shorter or having another entry there: it is reset to the
 //    snapshot, as a crash between snapshot_received() and log_reset() left undone.
 //  - The state machine is behind the log's base: the newest image is restored first.
+//  - hard_state.term is below snapshot.term (and so perhaps below the log's base): nothing to do. The image may be durable before
+//    the term it was offered in; the core goes on in that term, and hands it out.
 //  - The log has a base and no snapshot reaches it: a hole. The start is refused.
 struct InitialState {
   HardState hard_state;

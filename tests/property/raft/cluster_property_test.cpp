@@ -24,6 +24,7 @@ struct Shape {
   bool is_settled;
   std::uint32_t entries_max;
   std::uint32_t flight_messages_max;
+  std::uint64_t tail_bytes_max;
 };
 
 class Walk {
@@ -32,6 +33,8 @@ class Walk {
     for (std::uint8_t i = 0; i < shape.servers; ++i) ids_.push_back(std::string(1, static_cast<char>('A' + i)));
     cluster_.settings.append_entries_max = shape.entries_max;
     cluster_.settings.flight.messages_max = shape.flight_messages_max;
+    cluster_.settings.tail_bytes_max = shape.tail_bytes_max;
+    cluster_.are_images_manual = true;
     cluster_.add_servers(ids_, shape.is_settled);
     for (std::uint8_t i = 0; i < shape.strangers; ++i) {
       ids_.push_back(std::string(1, static_cast<char>('P' + i)));
@@ -48,7 +51,7 @@ class Walk {
     const auto [what, where, which] = step;
     RaftCluster::Node& node = cluster_.node(ids_[where % ids_.size()]);
     const std::string& other = ids_[which % ids_.size()];
-    switch (what % 18) {
+    switch (what % 26) {
       case 0:
         if (node.core) cluster_.tick(node.id);
         break;
@@ -60,7 +63,7 @@ class Walk {
       case 4:
       case 5:
       case 6:
-        deliver(static_cast<std::size_t>(where) * 7 + which, what % 18 == 6);
+        deliver(static_cast<std::size_t>(where) * 7 + which, what % 26 == 6);
         break;
       case 7:
         if (!cluster_.in_flight().empty()) {
@@ -105,6 +108,29 @@ class Walk {
           cluster_.transfer(node.id, which % 3 == 0 ? "" : other);
         }
         break;
+      case 18:
+      case 19:
+        if (node.core) cluster_.snapshot(node.id);
+        break;
+      case 20:
+        if (node.core) {
+          const raft::Index newest = node.core->snapshot().index;
+          cluster_.compact(node.id, newest - std::min<raft::Index>(which % 4, newest), which % 8 != 0);
+        }
+        break;
+      case 21:
+      case 22:
+      case 23:
+        carry(which, what % 26 == 23);
+        break;
+      case 24:
+        node.is_apply_manual = which % 2 == 0;
+        if (node.core) cluster_.apply(node.id);
+        break;
+      case 25:
+        node.is_read_manual = which % 2 == 0;
+        if (node.core) cluster_.answer_reads(node.id, which % 5 == 0);
+        break;
     }
   }
 
@@ -147,11 +173,15 @@ class Walk {
   // Heals everything and lets the cluster live for a while.
   void settle() {
     cluster_.heal();
+    cluster_.are_images_manual = false;
     for (const std::string& id : ids_) {
       RaftCluster::Node& node = cluster_.node(id);
       if (!node.core) cluster_.start(id);
-      node.is_disk_manual = false;
-      if (node.core) cluster_.persist(id, true);
+      node.is_disk_manual = node.is_apply_manual = node.is_read_manual = false;
+      if (!node.core) continue;
+      cluster_.persist(id, true);
+      cluster_.apply(id);
+      cluster_.answer_reads(id, false);
     }
     cluster_.run(std::chrono::seconds(12));
   }
@@ -175,6 +205,22 @@ class Walk {
     cluster_.change(leader, change);
   }
 
+  // The next step of an image under way: it is offered, arrives (heard of or not), or breaks.
+  void carry(std::uint8_t which, bool breaks) {
+    auto& shipments = cluster_.shipments();
+    if (shipments.empty()) return;
+    const std::size_t at = which % shipments.size();
+    RaftCluster::Shipment shipment = shipments[at];
+    shipments.erase(shipments.begin() + static_cast<std::ptrdiff_t>(at));
+    if (breaks) {
+      cluster_.break_off(shipment);
+    } else if (shipment.is_wanted) {
+      cluster_.receive(std::move(shipment), which % 7 == 0);
+    } else {
+      cluster_.offer(std::move(shipment));
+    }
+  }
+
   void deliver(std::size_t which, bool keeps_copy) {
     auto& messages = cluster_.in_flight();
     if (messages.empty()) return;
@@ -194,7 +240,8 @@ class Walk {
 rc::Gen<Shape> any_shape() {
   return rc::gen::construct<Shape>(rc::gen::element<std::uint8_t>(1, 2, 3, 3, 3, 5),
                                    rc::gen::element<std::uint8_t>(0, 1, 2), rc::gen::arbitrary<bool>(),
-                                   rc::gen::element<std::uint32_t>(1, 2, 4096), rc::gen::element<std::uint32_t>(1, 3, 256));
+                                   rc::gen::element<std::uint32_t>(1, 2, 4096), rc::gen::element<std::uint32_t>(1, 3, 256),
+                                   rc::gen::element<std::uint64_t>(0, 200, 16 << 20));
 }
 
 std::vector<Step> any_steps(int most) {
@@ -223,7 +270,10 @@ Shape drawn_shape(io::RandomStream& random) {
   const bool is_settled = random.chance_ppm(500'000);
   const std::uint32_t entries_max = limits[random.below(3)];
   const auto strangers = static_cast<std::uint8_t>(random.below(3));
-  return Shape{static_cast<std::uint8_t>(is_small ? 3 : 5), strangers, is_settled, entries_max, limits[random.below(3)]};
+  const std::uint32_t messages_max = limits[random.below(3)];
+  const std::uint64_t tails[] = {0, 200, 16u << 20};
+  return Shape{static_cast<std::uint8_t>(is_small ? 3 : 5), strangers, is_settled, entries_max, messages_max,
+               tails[random.below(3)]};
 }
 
 TEST(RaftClusterProperty, ThousandLongWalksKeepEveryInvariantAndTheClusterRecovers) {

@@ -60,9 +60,10 @@ Entry entry_of(Index index, Term term, std::size_t size) {
   return Entry{term, index, EntryType::command, std::make_shared<const std::string>(size, 'x')};
 }
 
-// A log as a plain list of (term, payload size) above a base.
+// A log as a plain list of (term, payload size) above a base; those up to `unheld` are not in memory.
 struct ModelLog {
   Index base = 0;
+  Index unheld = 0;
   Term base_term = 0;
   std::vector<std::pair<Term, std::size_t>> entries;
   Index last() const { return base + entries.size(); }
@@ -70,12 +71,15 @@ struct ModelLog {
 
 void compare(const LogView& log, const ModelLog& model) {
   RC_ASSERT(log.base_index() == model.base);
+  RC_ASSERT(log.base_term() == model.base_term);
+  RC_ASSERT(log.held_from() == std::max(model.base, model.unheld) + 1);
   RC_ASSERT(log.last_index() == model.last());
   RC_ASSERT(log.last_term() == (model.entries.empty() ? model.base_term : model.entries.back().first));
   std::uint64_t cost = 0;
   for (std::size_t i = 0; i < model.entries.size(); ++i) {
     const Index index = model.base + 1 + i;
     RC_ASSERT(log.term(index) == model.entries[i].first);
+    if (index <= model.unheld) continue;
     RC_ASSERT(log.at(index).index == index);
     RC_ASSERT(log.at(index).data->size() == model.entries[i].second);
     cost += Entry::kFrameBytes + model.entries[i].second;
@@ -93,7 +97,23 @@ TEST(LogViewProperty, BehavesLikeAListOfTerms) {
     LogView log(model.base, model.base_term);
     const int steps = *rc::gen::inRange(1, 60);
     for (int step = 0; step < steps; ++step) {
-      switch (*rc::gen::inRange(0, 4)) {
+      const Index first_cut = std::max(model.base, model.unheld) + 1;
+      switch (*rc::gen::inRange(0, 7)) {
+        case 4:
+        case 5: {
+          model.unheld = *rc::gen::inRange<Index>(model.base, model.last() + 1);
+          log.release(model.unheld);
+          model.unheld = std::max(model.unheld, first_cut - 1);
+          break;
+        }
+        case 6: {
+          if (*rc::gen::inRange(0, 4) != 0) break;
+          model.base_term = log.last_term() + *rc::gen::element<Term>(0, 1);
+          model.base = model.unheld = model.last() + *rc::gen::inRange<Index>(0, 600);
+          model.entries.clear();
+          log.reset(model.base, model.base_term);
+          break;
+        }
         case 0:
         case 1: {
           const Term term = log.last_term() + *rc::gen::element<Term>(0, 0, 0, 1, 2);
@@ -104,7 +124,7 @@ TEST(LogViewProperty, BehavesLikeAListOfTerms) {
           break;
         }
         case 2: {
-          const Index from = model.base + 1 + *rc::gen::inRange<Index>(0, model.entries.size() + 2);
+          const Index from = *rc::gen::inRange<Index>(first_cut, model.last() + 3);
           log.truncate(from);
           if (from <= model.last()) model.entries.resize(from - model.base - 1);
           break;
@@ -253,6 +273,93 @@ TEST(ProgressProperty, MatchIsTrueAndNeverGoesBackAndTheWindowHolds) {
         }
       }
       if (progress.match() == leader_last) break;
+    }
+    RC_ASSERT(progress.match() == leader_last);
+  }));
+}
+
+// The same with a leader whose log loses its front: what the server lacks below `base` comes as an image, which may fail.
+TEST(ProgressProperty, AServerBelowTheBaseIsBroughtUpByAnImageWhateverHappensMeanwhile) {
+  EXPECT_TRUE(rc::check([] {
+    const raft::FlightLimits limits{3, 1000};
+    Index leader_last = 10;
+    Index base = 0;
+    Index held = *rc::gen::inRange<Index>(0, 11);
+    raft::Progress progress(leader_last + 1);
+    std::uint64_t number = 0;
+    const auto place = [&] {
+      if (progress.state() != raft::Progress::State::snapshot && progress.next() <= base) {
+        progress.begin_snapshot(base, ++number);
+      }
+    };
+    const auto exchange = [&](Index prev, Index last) {
+      if (prev > held) {
+        progress.refused(prev, held);
+      } else {
+        held = std::max(held, last);
+        if (held >= base) progress.accepted(held, held);
+      }
+    };
+    Index match_before = 0;
+    for (int step = *rc::gen::inRange(1, 200); step > 0; --step) {
+      switch (*rc::gen::inRange(0, 7)) {
+        case 0:
+          leader_last += 3;
+          break;
+        case 1:
+          base = *rc::gen::inRange<Index>(base, leader_last + 1);
+          if (progress.state() != raft::Progress::State::snapshot && progress.next() <= base) progress.restart(base);
+          break;
+        case 2:
+        case 3: {
+          place();
+          if (progress.next() > leader_last || !progress.can_send_entries(limits)) break;
+          const Index prev = progress.next() - 1;
+          progress.sent_entries(prev + 1, 400);
+          if (*rc::gen::arbitrary<bool>()) exchange(prev, prev + 1);
+          break;
+        }
+        case 4: {
+          progress.allow_probe();
+          place();
+          const bool awaits = progress.state() == raft::Progress::State::snapshot;
+          const Index prev = awaits ? 0 : progress.next() - 1;
+          if (progress.state() == raft::Progress::State::probe) progress.sent_probe();
+          if (*rc::gen::arbitrary<bool>()) exchange(prev, prev);
+          break;
+        }
+        case 5:
+          if (progress.awaits_snapshot(number)) {
+            const bool has_arrived = *rc::gen::arbitrary<bool>();
+            if (has_arrived) held = std::max(held, progress.snapshot_index());
+            progress.end_snapshot(has_arrived, base);
+            RC_ASSERT(!progress.awaits_snapshot(number));
+          }
+          break;
+        case 6:
+          progress.restart(base);
+          break;
+      }
+      RC_ASSERT(progress.match() >= match_before);
+      RC_ASSERT(progress.match() <= held);
+      RC_ASSERT(progress.next() > progress.match());
+      RC_ASSERT((progress.snapshot_index() != 0) == (progress.state() == raft::Progress::State::snapshot));
+      match_before = progress.match();
+    }
+    for (int round = 0; round < 400 && progress.match() < leader_last; ++round) {
+      progress.allow_probe();
+      place();
+      if (progress.awaits_snapshot(number)) {
+        held = std::max(held, progress.snapshot_index());
+        progress.end_snapshot(true, base);
+        continue;
+      }
+      exchange(progress.next() - 1, progress.next() - 1);
+      if (progress.next() > base && progress.next() <= leader_last && progress.can_send_entries(limits)) {
+        const Index prev = progress.next() - 1;
+        progress.sent_entries(prev + 1, 400);
+        exchange(prev, prev + 1);
+      }
     }
     RC_ASSERT(progress.match() == leader_last);
   }));
