@@ -114,6 +114,11 @@ struct Setup {
   io::Duration sync_tail = std::chrono::milliseconds(12);
   uint64_t scattered_ppm = 0;  // 1,000,000: sectors of unsynced log writes survive a power loss in any order
   uint64_t bit_flip_ppm = 0;   // of a surviving unsynced sector
+  uint64_t snapshot_threshold = 8192;  // entries applied since the last snapshot that make the next one due
+  io::Duration snapshot_interval = std::chrono::seconds(120);
+  uint64_t trailing = 10'240;          // entries that stay in the log below the older kept snapshot
+  uint64_t chunk_bytes = 1u << 20;     // of a snapshot
+  uint64_t tail_bytes = 16u << 20;     // of the log that stays in memory
   // load
   uint64_t ops_per_minute = 600;
   uint64_t create = 30;  // weights

@@ -20,6 +20,7 @@ class Drawer {
     draw_cluster();
     draw_timing();
     draw_storage();
+    draw_snapshots();
     draw_load();
     draw_faults();
     normalise(plan_);
@@ -93,6 +94,23 @@ class Drawer {
     setup.segment_bytes = pick<uint64_t>(draws, {{3, 0}, {2, 65'536}, {1, 262'144}});
     setup.scattered_ppm = pick<uint64_t>(draws, {{1, 0}, {1, 1'000'000}});
     setup.bit_flip_ppm = pick<uint64_t>(draws, {{3, 0}, {1, 20'000}});
+  }
+
+  // In most runs a snapshot every few entries, in little chunks, with hardly any log kept behind it.
+  void draw_snapshots() {
+    Stream draws = stream("snapshots");
+    Setup& setup = plan_.setup;
+    if (draws.below(4) == 0) {
+      return;
+    }
+    setup.snapshot_threshold = pick<uint64_t>(draws, {{4, draws.below(8) + 1}, {2, 30}, {1, 8'192}});
+    setup.snapshot_interval = pick<io::Duration>(draws, {{2, 20ms}, {3, 300ms}, {2, 2s}});
+    setup.trailing = pick<uint64_t>(draws, {{3, 0}, {2, draws.below(8) + 1}, {1, 100}});
+    setup.chunk_bytes = pick<uint64_t>(draws, {{3, 512}, {1, 4'096}, {1, 1u << 20}});
+    setup.tail_bytes = pick<uint64_t>(draws, {{2, 1}, {2, 2'000}, {2, 16u << 20}});
+    if (draws.below(2) == 0) {
+      setup.segment_bytes = 4'096;
+    }
   }
 
   void draw_load() {

@@ -22,6 +22,11 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.node.cluster.raft_heartbeat_interval = setup.heartbeat;
   options.node.cluster.raft_election_timeout_min = setup.election_min;
   options.node.cluster.raft_election_timeout_max = setup.election_max;
+  options.node.cluster.raft_snapshot_threshold = setup.snapshot_threshold;
+  options.node.cluster.raft_snapshot_interval = setup.snapshot_interval;
+  options.node.cluster.raft_trailing_logs = setup.trailing;
+  options.node.tuning.snapshot_chunk_bytes = static_cast<uint32_t>(setup.chunk_bytes);
+  options.node.tuning.raft_tail_bytes = setup.tail_bytes;
   options.node.tuning.append_entries_max = static_cast<uint32_t>(setup.append_entries_max);
   // A world's disks are memory: keep a segment small unless the plan asks for more.
   options.node.tuning.raft_segment_bytes = setup.segment_bytes != 0 ? setup.segment_bytes : 128 * 1024;

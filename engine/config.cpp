@@ -56,6 +56,18 @@ const std::vector<Row>& rows() {
       {{"cluster.raft_election_timeout_max", "NARAD_CLUSTER_RAFT_ELECTION_TIMEOUT_MAX", "", true,
         "longest silence before a follower campaigns"},
        [](Config& c) { return Target(&c.cluster.raft_election_timeout_max); }},
+      {{"cluster.raft_disk_stall_timeout", "NARAD_CLUSTER_RAFT_DISK_STALL_TIMEOUT", "", true,
+        "a leader whose disk or applies hang this long no longer leads"},
+       [](Config& c) { return Target(&c.cluster.raft_disk_stall_timeout); }},
+      {{"cluster.raft_snapshot_threshold", "NARAD_CLUSTER_RAFT_SNAPSHOT_THRESHOLD", "", true,
+        "entries applied since the last snapshot that make the next one due"},
+       [](Config& c) { return Target(&c.cluster.raft_snapshot_threshold); }},
+      {{"cluster.raft_snapshot_interval", "NARAD_CLUSTER_RAFT_SNAPSHOT_INTERVAL", "", true,
+        "how often that is looked at; drawn up to twice as long"},
+       [](Config& c) { return Target(&c.cluster.raft_snapshot_interval); }},
+      {{"cluster.raft_trailing_logs", "NARAD_CLUSTER_RAFT_TRAILING_LOGS", "", true,
+        "entries that stay in the log below the older kept snapshot"},
+       [](Config& c) { return Target(&c.cluster.raft_trailing_logs); }},
       {{"storage.data_dir", "NARAD_DATA_DIR", "--data-dir", true, "the node's data directory"},
        [](Config& c) { return Target(&c.storage.data_dir); }},
       {{"topic.default_partitions", "NARAD_TOPIC_DEFAULT_PARTITIONS", "", true, "3 to topic.max_partitions"},
@@ -345,6 +357,8 @@ io::Status check_topic_defaults(const Config::Topic& topic) {
   return {};
 }
 
+constexpr io::Duration kSnapshotIntervalMin = std::chrono::milliseconds(5);
+
 io::Status check_times(const Config& config) {
   const std::pair<std::string_view, io::Duration> positive[] = {
       {"http.read_timeout", config.http.read_timeout},
@@ -352,6 +366,7 @@ io::Status check_times(const Config& config) {
       {"http.idle_timeout", config.http.idle_timeout},
       {"cluster.raft_heartbeat_interval", config.cluster.raft_heartbeat_interval},
       {"cluster.raft_election_timeout_min", config.cluster.raft_election_timeout_min},
+      {"cluster.raft_disk_stall_timeout", config.cluster.raft_disk_stall_timeout},
   };
   for (const auto& [key, value] : positive) {
     if (value <= io::Duration::zero()) {
@@ -368,6 +383,12 @@ io::Status check_times(const Config& config) {
   }
   if (config.cluster.raft_election_timeout_max <= config.cluster.raft_election_timeout_min) {
     return refuse("cluster.raft_election_timeout_max must be > cluster.raft_election_timeout_min");
+  }
+  if (config.cluster.raft_snapshot_threshold == 0) {
+    return refuse("cluster.raft_snapshot_threshold must be > 0");
+  }
+  if (config.cluster.raft_snapshot_interval < kSnapshotIntervalMin) {
+    return refuse("cluster.raft_snapshot_interval must be at least " + format_duration(kSnapshotIntervalMin));
   }
   return {};
 }

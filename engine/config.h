@@ -50,6 +50,10 @@ struct Config {
     io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
     io::Duration raft_election_timeout_min = std::chrono::milliseconds(400);
     io::Duration raft_election_timeout_max = std::chrono::milliseconds(700);
+    io::Duration raft_disk_stall_timeout = std::chrono::seconds(2);
+    uint64_t raft_snapshot_threshold = 8192;                                  // entries since the last snapshot
+    io::Duration raft_snapshot_interval = std::chrono::seconds(120);          // looked at every one to two of these
+    uint64_t raft_trailing_logs = 10240;                                      // entries kept below a snapshot
   } cluster;
 
   struct Storage {
@@ -75,6 +79,8 @@ struct Config {
     uint32_t append_entries_max = 4096;         // raft::Settings::append_entries_max
     uint64_t raft_segment_bytes = 16u << 20;    // raft::LogSettings::segment_bytes
     uint64_t fsm_flush_bytes = 8u << 20;        // metastore::FsmSettings::flush_bytes
+    uint32_t snapshot_chunk_bytes = 1u << 20;   // raft::SnapshotSettings::chunk_bytes
+    uint64_t raft_tail_bytes = 16u << 20;       // raft::LogSettings::tail_bytes_max and raft::Settings::tail_bytes_max
   } tuning;
 
   bool insecure = false;    // flag --insecure only

@@ -44,7 +44,14 @@ raft::ServerOptions raft_options(const Config& config) {
   options.core.election_timeout_min = config.cluster.raft_election_timeout_min;
   options.core.election_timeout_max = config.cluster.raft_election_timeout_max;
   options.core.append_entries_max = config.tuning.append_entries_max;
+  options.core.stall_bound = config.cluster.raft_disk_stall_timeout;
+  options.core.tail_bytes_max = config.tuning.raft_tail_bytes;
   options.log.segment_bytes = config.tuning.raft_segment_bytes;
+  options.log.tail_bytes_max = config.tuning.raft_tail_bytes;
+  options.snapshots.threshold = config.cluster.raft_snapshot_threshold;
+  options.snapshots.interval = config.cluster.raft_snapshot_interval;
+  options.snapshots.trailing = config.cluster.raft_trailing_logs;
+  options.snapshots.store.chunk_bytes = config.tuning.snapshot_chunk_bytes;
   return options;
 }
 

@@ -80,6 +80,7 @@
 #include "io/disk.h"
 #include "io/fiber.h"
 #include "raft/log_format.h"
+#include "raft/log_view.h"
 #include "raft/types.h"
 
 namespace raft {
@@ -94,11 +95,6 @@ struct LogSettings {
 
 class LogStore {
  public:
-  // A stretch of entries of one term; the next one's first ends it.
-  struct TermRun {
-    Index first = 0;
-    Term term = 0;
-  };
   // What open() found.
   struct Contents {
     Index base_index = 0;  // of the entry before the first

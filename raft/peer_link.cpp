@@ -71,7 +71,7 @@ void PeerLink::run() {
   io::Duration backoff = settings_.backoff_min;
   for (;;) {
     const io::Instant begun = env_.now();
-    auto dialled = dial();
+    auto dialled = connect();
     if (dialled.ok()) {
       is_failure_logged_ = false;
       pump(**dialled);
@@ -99,35 +99,12 @@ void PeerLink::note_dial_failure(const io::Error& error) {
 }
 
 // Connects and greets. The stream that comes back is ready for messages.
-io::Result<std::unique_ptr<io::Stream>> PeerLink::dial() {
-  const io::Instant deadline = env_.after(settings_.dial_timeout);
-  auto stream = env_.net.connect(address_, deadline);
-  if (!stream.ok()) return stream.error();
-  std::string greeting;
+io::Result<std::unique_ptr<io::Stream>> PeerLink::connect() {
   self_.cluster = cluster_;
-  wire::encode(self_, greeting);
-  if (io::Status written = (*stream)->write(std::move(greeting), deadline); !written.ok()) return written.error();
-  incoming_ = wire::FrameReader();
-  for (;;) {
-    auto frame = incoming_.next(wire::kGreetingBytesMax);
-    if (!frame.ok()) return frame.error();
-    if (*frame) {
-      auto decoded = wire::decode(**frame);
-      if (!decoded.ok()) return decoded.error();
-      if (const auto* refusal = std::get_if<wire::Refusal>(&*decoded)) {
-        SOMETIMES("raft: greeting refused by the other server");
-        return io::fail(io::ErrorKind::denied, "refused by " + to_ + ": " + refusal->reason);
-      }
-      if (!std::holds_alternative<wire::Welcome>(*decoded)) {
-        return io::fail(io::ErrorKind::corrupt, "a greeting was answered by something else");
-      }
-      return std::move(*stream);
-    }
-    auto bytes = (*stream)->read(kReadBytes, deadline);
-    if (!bytes.ok()) return bytes.error();
-    if (bytes->empty()) return io::fail(io::ErrorKind::io, "closed during the greeting");
-    incoming_.add(std::move(*bytes));
-  }
+  auto greeted = dial(env_, address_, self_, env_.after(settings_.dial_timeout));
+  if (!greeted.ok()) return greeted.error();
+  incoming_ = std::move(greeted->frames);
+  return std::move(greeted->stream);
 }
 
 // Writes what is queued until the connection breaks.

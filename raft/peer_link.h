@@ -15,6 +15,7 @@
 
 #include "io/env.h"
 #include "raft/types.h"
+#include "raft/greeting.h"
 #include "raft/wire.h"
 
 namespace raft {
@@ -55,7 +56,7 @@ class PeerLink {
   std::uint64_t frames_sent() const { return frames_sent_; }
 
  private:
-  io::Result<std::unique_ptr<io::Stream>> dial();
+  io::Result<std::unique_ptr<io::Stream>> connect();
   void pump(io::Stream& stream);
   std::string encode_queued();
   void read_acks(io::Stream& stream);

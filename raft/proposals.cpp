@@ -51,6 +51,14 @@ void ProposalTable::applied(const Entry& entry, std::string&& answer) {
   }
 }
 
+void ProposalTable::covered(Index index) {
+  while (!waits_.empty() && waits_.begin()->first <= index) {
+    SOMETIMES("raft: an image covers a proposal in flight");
+    end_wait(*waits_.begin()->second, ProposalWait::End::unknown);
+    waits_.erase(waits_.begin());
+  }
+}
+
 void ProposalTable::end_older(Term term, ProposalWait::End end) {
   for (auto at = waits_.begin(); at != waits_.end();) {
     if (at->second->term >= term) {

@@ -35,6 +35,8 @@ class ProposalTable {
   // `entry` was applied here. Called for every index in order, whatever the entry's type: its own waiter gets `answer`, others
   // at that index learn that they were superseded.
   void applied(const Entry& entry, std::string&& answer);
+  // An image that holds everything up to `index` took the entries' place: what became of those waiters' own entries is not known.
+  void covered(Index index);
   // Ends, as `end`, every waiter of a term below `term`.
   void end_older(Term term, ProposalWait::End end);
   void end_all(ProposalWait::End end);

@@ -43,130 +43,6 @@ RaftServer::RaftServer(io::Env& env, ServerOptions options, Observer* observer)
 
 RaftServer::~RaftServer() = default;
 
-// ---- Opening -----------------------------------------------------------------------------------------------------------------
-
-io::Status RaftServer::read() {
-  NARAD_CHECK(!stable_, "a server's stores are read once");
-  io::Status status = read_stores();
-  if (status.ok()) status = check_contents();
-  if (!status.ok()) env_.log.error("raft: start refused", {{"reason", status.error().to_text()}});
-  return status;
-}
-
-io::Status RaftServer::open(StateMachine& state_machine) {
-  NARAD_CHECK(contents_ && !core_, "a server is opened once, after its stores were read");
-  state_machine_ = &state_machine;
-  if (io::Status confirmed = confirm_stores(); !confirmed.ok()) {
-    env_.log.error("raft: start refused", {{"reason", confirmed.error().to_text()}});
-    return confirmed;
-  }
-  make_core();
-  return {};
-}
-
-io::Status RaftServer::read_stores() {
-  io::RandomStream ids = env_.random.stream("raft store id", options_.id);
-  const StoreId new_store{ids.next() | 1, ids.next()};
-  auto stable = StableStore::open(env_.disk, new_store);
-  if (!stable.ok()) return stable.error();
-  stable_ = std::move(*stable);
-  LogStore::Contents contents;
-  auto log = LogStore::open(env_.disk, stable_->record().store, options_.log, contents);
-  if (!log.ok()) return log.error();
-  log_ = std::move(*log);
-  // The core takes the whole log: what lies before the tail is read as well.
-  while (contents.entries.size() < contents.last_index - contents.base_index) {
-    auto before = log_->read(contents.base_index + 1, contents.entries.front().index - 1, ~std::uint64_t{0});
-    if (!before.ok()) return before.error();
-    NARAD_CHECK(before->back().index + 1 == contents.entries.front().index, "an unbounded read is complete");
-    before->insert(before->end(), contents.entries.begin(), contents.entries.end());
-    contents.entries = std::move(*before);
-  }
-  contents_ = std::move(contents);
-  return {};
-}
-
-// Everything was read and judged; only now something is written.
-io::Status RaftServer::confirm_stores() {
-  if (state_machine_->applied_index() > log_->last_index()) {
-    SOMETIMES("raft: state machine ahead of the log refused");
-    return io::fail(io::ErrorKind::corrupt, "the state machine has applied index " +
-                                                std::to_string(state_machine_->applied_index()) +
-                                                ", but raft/log ends at " + std::to_string(log_->last_index()));
-  }
-  // A server that got its log from others, without ever being bootstrapped, belongs to their cluster.
-  const bool may_bootstrap = contents_->entries.empty() && stable_->record().hard_state.term == 0;
-  if (io::Status confirmed = stable_->confirm(may_bootstrap ? options_.bootstrap : std::nullopt); !confirmed.ok()) {
-    return confirmed;
-  }
-  log_->set_stable_record(stable_->record().sequence);
-  return log_->confirm();
-}
-
-// Whether the two stores belong together.
-io::Status RaftServer::check_contents() const {
-  const LogStore::Contents& contents = *contents_;
-  const StableRecord& record = stable_->record();
-  const auto corrupt = [](std::string text) { return io::fail(io::ErrorKind::corrupt, std::move(text)); };
-  if (contents.base_index != 0) {
-    return corrupt("raft/log: begins with index " + std::to_string(contents.base_index + 1) +
-                   ", and no snapshot covers what came before");
-  }
-  if (log_->last_batch() < record.log_batch) {
-    SOMETIMES("raft: log that lost its end refused");
-    return corrupt("raft/log: ends with batch " + std::to_string(log_->last_batch()) + " (index " +
-                   std::to_string(log_->last_index()) + "), but batch " + std::to_string(record.log_batch) +
-                   " was durable when raft/stable was written");
-  }
-  if (log_->stable_record() > record.sequence) {
-    SOMETIMES("raft: stable record older than the log refused");
-    return corrupt("raft/stable: holds record " + std::to_string(record.sequence) + ", but the log was written under record " +
-                   std::to_string(log_->stable_record()));
-  }
-  const Term last_term = contents.last_term();
-  if (last_term > record.hard_state.term) {
-    return corrupt("raft/stable: term " + std::to_string(record.hard_state.term) + " is older than the log's " +
-                   std::to_string(last_term));
-  }
-  for (const Entry& entry : contents.configurations) {
-    if (!decode_configuration(entry.bytes())) {
-      return corrupt("raft/log: entry " + std::to_string(entry.index) + " holds no configuration");
-    }
-  }
-  return {};
-}
-
-void RaftServer::make_core() {
-  LogStore::Contents contents = std::move(*contents_);
-  contents_.reset();
-  const StableRecord& record = stable_->record();
-  io::RandomStream ids = env_.random.stream("raft session", options_.id);
-  session_ = ids.next() | 1;
-  Identity identity;
-  identity.id = options_.id;
-  identity.store = record.store;
-  identity.session = session_;
-  identity.new_cluster = ClusterId{ids.next() | 1, ids.next()};
-  InitialState initial;
-  initial.hard_state = record.hard_state;
-  initial.cluster = record.cluster;
-  initial.base_index = contents.base_index;
-  initial.base_term = contents.base_term;
-  initial.base_configuration = stable_->bootstrap();
-  initial.entries = std::move(contents.entries);
-  initial.applied = state_machine_->applied_index();
-  env_.log.info("raft: state opened", {{"store", record.store.to_string()},
-                                       {"is_new", stable_->is_new()},
-                                       {"term", record.hard_state.term},
-                                       {"vote", record.hard_state.vote},
-                                       {"last_index", log_->last_index()},
-                                       {"applied_index", initial.applied},
-                                       {"torn_tail_cut", contents.had_torn_tail}});
-  is_cluster_recorded_ = record.cluster.is_known();
-  core_ = std::make_unique<Core>(std::move(identity), options_.core, std::move(initial),
-                                 env_.random.stream("raft election timeout", options_.id), env_.now());
-}
-
 // ---- Into the core -------------------------------------------------------------------------------------------------------------
 
 void RaftServer::step(Message&& message) {
@@ -198,6 +74,7 @@ void RaftServer::drive() {
     send_all(ready_.messages);
     take_reads();
     note_transfers();
+    take_for_others();
   }
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
   if (core_->cluster().is_known() && !is_cluster_recorded_) {
@@ -226,6 +103,10 @@ void RaftServer::send_all(std::vector<Message>& messages) {
 // Joins what this Ready hands out for the disk to what has not been written yet.
 void RaftServer::take_for_disk() {
   if (ready_.hard_state) pending_.hard_state = std::move(ready_.hard_state);
+  if (ready_.log_reset) {
+    pending_.log_reset = ready_.log_reset;
+    pending_.entries.clear();  // they came before it
+  }
   if (!ready_.entries.empty()) {
     std::vector<Entry>& entries = pending_.entries;
     const Index first = ready_.entries.front().index;
@@ -251,6 +132,11 @@ void RaftServer::take_for_disk() {
 }
 
 void RaftServer::take_for_apply() {
+  if (ready_.install) {
+    NARAD_CHECK(ready_.committed.empty() && to_apply_.empty(), "an image is installed alone");
+    to_install_ = std::move(ready_.install);
+    to_apply_added_.notify_one();
+  }
   if (ready_.committed.empty()) return;
   if (to_apply_.empty()) {
     to_apply_.swap(ready_.committed);
@@ -376,9 +262,11 @@ void RaftServer::stop() {
   }
   applied_waits_.clear();
   for (auto& [id, stream] : incoming_) stream->close();
+  if (snapshot_stream_ != nullptr) snapshot_stream_->close();
   inputs_.notify_all();
   pending_added_.notify_all();
   segment_wanted_.notify_all();
+  snapshot_wake_.notify_all();
   to_apply_added_.notify_all();
   leadership_moved_.notify_all();
   stopped_.set();

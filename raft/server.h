@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,10 +36,24 @@
 #include "raft/log_store.h"
 #include "raft/peer_link.h"
 #include "raft/proposals.h"
+#include "raft/restart.h"
+#include "raft/snapshot_sender.h"
+#include "raft/snapshot_store.h"
 #include "raft/stable_store.h"
 #include "raft/state_machine.h"
 
 namespace raft {
+
+struct SnapshotPolicy {
+  // A snapshot is taken when this many entries have been applied since the last one; looked at every interval to twice the interval.
+  std::uint64_t threshold = 8192;
+  io::Duration interval = std::chrono::seconds(120);
+  // Entries below the older kept snapshot that stay in the log, for followers that are a little behind.
+  std::uint64_t trailing = 10240;
+  std::uint64_t write_bytes_per_second = 128u << 20;  // 0: no bound
+  std::uint64_t send_bytes_per_second = 64u << 20;
+  SnapshotSettings store;
+};
 
 struct ServerOptions {
   ServerId id;
@@ -48,6 +63,7 @@ struct ServerOptions {
   std::optional<Configuration> bootstrap;
   Settings core;
   LogSettings log;
+  SnapshotPolicy snapshots;
   LinkSettings link;
   // How often the append is tried again while the disk has no room.
   io::Duration no_space_retry = std::chrono::milliseconds(200);
@@ -113,7 +129,7 @@ struct PeerStatus {
   bool is_connected = false;  // this server's own connection to it
   // As its leader sees it; zero elsewhere.
   Index match = 0;
-  bool is_replicating = false;
+  Progress::State state = Progress::State::probe;
   std::optional<io::Instant> last_contact;
 };
 
@@ -128,6 +144,10 @@ struct ServerStatus {
   Index applied = 0;
   Index last = 0;
   Index durable = 0;
+  Index log_base = 0;        // the log holds the entries after this one
+  Index snapshot = 0;        // of the newest durable one; 0: none
+  Term snapshot_term = 0;
+  std::uint64_t snapshot_bytes = 0;
   std::size_t voters = 0;
   std::size_t non_voters = 0;
   bool is_voter = false;
@@ -151,6 +171,12 @@ struct ServerCounters {
   std::uint64_t leader_changes = 0;
   std::uint64_t transfers_made = 0;    // hand-overs that ended in a newer term
   std::uint64_t transfers_failed = 0;
+  std::uint64_t snapshots_taken = 0;
+  std::uint64_t snapshots_failed = 0;
+  std::uint64_t snapshots_sent = 0;      // whole, to another server
+  std::uint64_t snapshots_not_sent = 0;  // given up
+  std::uint64_t snapshots_received = 0;
+  std::uint64_t snapshots_installed = 0;
 };
 
 class RaftServer {
@@ -219,10 +245,11 @@ class RaftServer {
   // What waits for the next write of the persist fiber.
   struct PendingWrite {
     std::optional<HardState> hard_state;
+    std::optional<LogReset> log_reset;
     std::vector<Entry> entries;
     Term append_term = 0;
     std::vector<Message> messages;  // leave when all of the above, and all before, is durable
-    bool is_empty() const { return !hard_state && entries.empty() && messages.empty(); }
+    bool is_empty() const { return !hard_state && !log_reset && entries.empty() && messages.empty(); }
   };
   // Waits stand in a table until they are answered; stop() answers all and empties the tables, so that a caller who unwinds
   // later than that touches nothing of the server.
@@ -244,11 +271,16 @@ class RaftServer {
     io::Task task;
   };
 
-  // server_calls.cpp has the calls that wait. server.cpp: what follows from the core's Readys. Nothing there waits but read() and open().
+  // server_open.cpp
   io::Status read_stores();
-  io::Status check_contents() const;
-  io::Status confirm_stores();
+  io::Status check_contents();
+  io::Status decide(RestartDecision& decision) const;
+  io::Status confirm_stores(bool is_empty);
+  io::Status carry_out(const RestartDecision& decision);
+  io::Status read_unapplied();
   void make_core();
+
+  // server.cpp: what follows from the core's Readys; nothing there waits. server_calls.cpp has the calls that do.
   void step(Message&& message);
   void wake();
   void drive();
@@ -275,9 +307,29 @@ class RaftServer {
   void persist_loop();
   bool persist(PendingWrite& write);
   bool append_until_there_is_room(const std::vector<Entry>& entries);
+  bool until_there_is_room(Index first, const std::function<io::Status()>& write);
   void apply_loop();
   bool apply_batch(const std::vector<Entry>& batch);
   void prepare_loop();
+
+  // server_snapshots.cpp
+  void snapshot_loop();
+  void take_snapshot();
+  void note_snapshot_failure(const io::Error& error);
+  void compact_log();
+  bool install(const SnapshotLabel& label);
+  void take_for_others();
+  void read_for(const LogRead& read);
+  void send_snapshot(const SnapshotWish& wish);
+
+  // server_receiving.cpp
+  void receive_snapshot(io::Stream& stream, wire::FrameReader& frames, const wire::Hello& hello);
+  OfferAnswer::Verdict offer(io::Stream& stream, const wire::Hello& hello, const wire::SnapshotHead& head);
+  wire::SnapshotState receive_image(io::Stream& stream, wire::FrameReader& frames, const wire::Hello& hello,
+                                    const wire::SnapshotHead& head);
+  io::Status begin_receiving(const SnapshotInfo& info, bool& is_in_place);
+  io::Status finish_while_alive(io::Stream& stream);
+  io::Status finish_receiving();
 
   // server_inbound.cpp: incoming connections
   io::Result<wire::Hello> take_greeting(io::Stream& stream, wire::FrameReader& reader);
@@ -293,7 +345,10 @@ class RaftServer {
 
   std::unique_ptr<StableStore> stable_;
   std::unique_ptr<LogStore> log_;
-  std::optional<LogStore::Contents> contents_;  // between read() and open()
+  std::unique_ptr<SnapshotStore> snapshots_;
+  // Between read() and open().
+  std::optional<LogStore::Contents> contents_;
+  std::optional<SnapshotInfo> chosen_;
   std::unique_ptr<Core> core_;
   std::uint64_t session_ = 0;
   ServerCounters counters_;
@@ -333,7 +388,15 @@ class RaftServer {
   io::Condition pending_added_;
   io::Condition segment_wanted_;
 
+  // snapshots
+  io::Condition snapshot_wake_;
+  io::Duration last_snapshot_took_{0};
+  io::Mutex receiving_;                          // held by the connection that receives
+  io::Stream* snapshot_stream_ = nullptr;        // of the newest connection that wants to
+  std::unique_ptr<SnapshotReceiver> receiver_;   // outlives a connection
+
   // apply
+  std::optional<SnapshotLabel> to_install_;
   std::vector<Entry> to_apply_;
   io::Condition to_apply_added_;
 

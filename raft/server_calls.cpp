@@ -272,6 +272,10 @@ ServerStatus RaftServer::status() const {
   status.applied = core.applied_index();
   status.last = core.last_index();
   status.durable = core.durable_index();
+  status.log_base = core.log().base_index();
+  status.snapshot = core.snapshot().index;
+  status.snapshot_term = core.snapshot().term;
+  if (!snapshots_->kept().empty()) status.snapshot_bytes = snapshots_->kept().front().bytes;
   status.apply_backlog = status.commit - status.applied;
   status.leader_contact = core.leader_contact();
   const Configuration& configuration = core.configuration();
@@ -290,7 +294,7 @@ ServerStatus RaftServer::status() const {
     for (const ServerProgress& each : progress) {
       if (each.id != server.id) continue;
       peer.match = each.match;
-      peer.is_replicating = each.state == Progress::State::replicate;
+      peer.state = each.state;
       peer.last_contact = each.last_contact;
     }
     status.peers.push_back(std::move(peer));

@@ -29,6 +29,7 @@ void RaftServer::run() {
     workers.push_back(scope.spawn("raft/persist", [this] { persist_loop(); }));
     workers.push_back(scope.spawn("raft/apply", [this] { apply_loop(); }));
     workers.push_back(scope.spawn("raft/segments", [this] { prepare_loop(); }));
+    workers.push_back(scope.spawn("raft/snapshots", [this] { snapshot_loop(); }));
     follow_configuration();
     core_loop();
     scope_ = nullptr;
@@ -92,6 +93,12 @@ bool RaftServer::persist(PendingWrite& write) {
     log_->set_stable_record(stable_->record().sequence);
     core_->hard_state_persisted(*write.hard_state);
   }
+  if (write.log_reset) {
+    const LogReset reset = *write.log_reset;
+    env_.log.info("raft: the log begins anew behind an image", {{"index", reset.index}, {"term", reset.term}});
+    if (!until_there_is_room(reset.index, [&] { return log_->reset(reset.index, reset.term); })) return false;
+    core_->log_reset(reset.index);
+  }
   if (!write.entries.empty()) {
     if (!append_until_there_is_room(write.entries)) return false;
     counters_.log_syncs = log_->syncs();
@@ -105,20 +112,25 @@ bool RaftServer::persist(PendingWrite& write) {
 // Nothing is acknowledged while the disk is full; the same entries are tried again, so the log never gets a hole and no index is
 // given to something else.
 bool RaftServer::append_until_there_is_room(const std::vector<Entry>& entries) {
+  return until_there_is_room(entries.front().index, [&] { return log_->append(entries); });
+}
+
+// False when the server has stopped.
+bool RaftServer::until_there_is_room(Index first, const std::function<io::Status()>& write) {
   io::Instant next_log{};
   for (;;) {
-    io::Status appended = log_->append(entries);
+    io::Status written = write();
     if (is_stopping_) return false;
-    if (appended.ok()) {
+    if (written.ok()) {
       if (is_disk_full_) {
         SOMETIMES("raft: append goes on after a full disk");
-        env_.log.info("raft: the disk has room again, the log goes on", {{"last_index", entries.back().index}});
+        env_.log.info("raft: the disk has room again, the log goes on", {{"last_index", log_->last_index()}});
       }
       is_disk_full_ = false;
       return true;
     }
-    if (!appended.is(io::ErrorKind::no_space)) {
-      fail(appended.error());
+    if (!written.is(io::ErrorKind::no_space)) {
+      fail(written.error());
       return false;
     }
     SOMETIMES("raft: append found the disk full");
@@ -126,7 +138,7 @@ bool RaftServer::append_until_there_is_room(const std::vector<Entry>& entries) {
     if (env_.now() >= next_log) {
       next_log = env_.after(kFullLogInterval);
       env_.log.warn("raft: the disk is full, entries wait and are not acknowledged",
-                    {{"first_index", entries.front().index}, {"reason", appended.error().to_text()}});
+                    {{"first_index", first}, {"reason", written.error().to_text()}});
     }
     io::sleep_for(options_.no_space_retry);
     if (is_stopping_) return false;
@@ -154,8 +166,14 @@ void RaftServer::prepare_loop() {
 
 void RaftServer::apply_loop() {
   while (!is_stopping_) {
-    if (to_apply_.empty()) {
+    if (to_apply_.empty() && !to_install_) {
       to_apply_added_.wait();
+      continue;
+    }
+    if (to_apply_.empty()) {
+      const SnapshotLabel label = *std::exchange(to_install_, std::nullopt);
+      if (!install(label)) return;
+      drive();
       continue;
     }
     const std::vector<Entry> batch = std::exchange(to_apply_, {});

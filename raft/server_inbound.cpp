@@ -33,7 +33,11 @@ void RaftServer::serve(std::unique_ptr<io::Stream> stream, std::string already_r
   }
   wire::encode(wire::Welcome{}, answer);
   if (!stream->write(std::move(answer), deadline).ok() || is_stopping_) return;
-  receive(*stream, reader, *hello);
+  if (hello->purpose == wire::Purpose::snapshot) {
+    receive_snapshot(*stream, reader, *hello);
+  } else {
+    receive(*stream, reader, *hello);
+  }
 }
 
 io::Result<wire::Hello> RaftServer::take_greeting(io::Stream& stream, wire::FrameReader& reader) {

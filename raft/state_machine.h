@@ -84,6 +84,8 @@ class Observer {
   virtual void core_changed(const Core&) {}
   // The state machine has applied `entry`; `answer` is empty for entries that never reach it.
   virtual void entry_applied(const Entry&, const std::string& answer) { (void)answer; }
+  // The state machine's state was replaced by the image of that label.
+  virtual void image_installed(const SnapshotLabel&) {}
 };
 
 }  // namespace raft

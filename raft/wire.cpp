@@ -63,6 +63,8 @@ io::Result<Frame> decode_hello(const fb::Hello& hello) {
     return corrupt("a greeting without an address");
   }
   out.address = hello.address()->str();
+  if (hello.purpose() > static_cast<std::uint8_t>(Purpose::snapshot)) return corrupt("a greeting of no known purpose");
+  out.purpose = static_cast<Purpose>(hello.purpose());
   return Frame(std::move(out));
 }
 
@@ -118,7 +120,73 @@ io::Result<Frame> decode_message(const fb::Message& in) {
   return Frame(std::move(out));
 }
 
+std::string_view view_of(const flatbuffers::Vector<std::uint8_t>* bytes) {
+  if (bytes == nullptr) return std::string_view();
+  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+}
+
+io::Result<Frame> decode_snapshot_head(const fb::SnapshotHead& in) {
+  SnapshotHead out;
+  out.term = in.term();
+  out.info.label.index = in.label_index();
+  out.info.label.term = in.label_term();
+  out.info.label.configuration_index = in.configuration_index();
+  auto configuration = decode_configuration(view_of(in.configuration()));
+  if (!configuration) return corrupt("a snapshot without a configuration");
+  out.info.label.configuration = std::move(*configuration);
+  out.info.bytes = in.bytes();
+  out.info.digest = in.digest();
+  out.info.chunk_bytes = in.chunk_bytes();
+  const bool is_sound = out.info.label.index > 0 && out.info.label.configuration_index <= out.info.label.index &&
+                        out.info.chunk_bytes >= snapshot_format::kChunkBytesMin &&
+                        out.info.chunk_bytes <= snapshot_format::kChunkBytesMax;
+  if (!is_sound) return corrupt("a snapshot that cannot be");
+  return Frame(std::move(out));
+}
+
+io::Result<Frame> decode_snapshot_answer(const fb::SnapshotAnswer& in) {
+  if (in.verdict() > static_cast<std::uint8_t>(OfferAnswer::Verdict::refused)) return corrupt("an answer of no known kind");
+  return Frame(SnapshotAnswer{static_cast<OfferAnswer::Verdict>(in.verdict()), in.term(), in.next_offset()});
+}
+
+io::Result<Frame> decode_snapshot_piece(const fb::SnapshotPiece& in) {
+  const std::string_view bytes = view_of(in.bytes());
+  if (bytes.empty() || bytes.size() > snapshot_format::kChunkBytesMax) return corrupt("a piece of a size that is not allowed");
+  return Frame(SnapshotPiece{SnapshotChunk{in.offset(), std::string(bytes), in.crc()}});
+}
+
 }  // namespace
+
+void encode(const SnapshotHead& head, std::string& out) {
+  const std::string configuration = raft::encode(head.info.label.configuration);
+  flatbuffers::FlatBufferBuilder builder(256 + configuration.size());
+  const auto bytes = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(configuration.data()), configuration.size());
+  finish(builder, fb::Body::SnapshotHead,
+         fb::CreateSnapshotHead(builder, head.term, head.info.label.index, head.info.label.term,
+                                head.info.label.configuration_index, bytes, head.info.bytes, head.info.digest,
+                                head.info.chunk_bytes),
+         out);
+}
+
+void encode(const SnapshotAnswer& answer, std::string& out) {
+  flatbuffers::FlatBufferBuilder builder(128);
+  finish(builder, fb::Body::SnapshotAnswer,
+         fb::CreateSnapshotAnswer(builder, static_cast<std::uint8_t>(answer.verdict), answer.term, answer.next_offset), out);
+}
+
+void encode(const SnapshotPiece& piece, std::string& out) {
+  flatbuffers::FlatBufferBuilder builder(256 + piece.chunk.bytes.size());
+  const auto bytes =
+      builder.CreateVector(reinterpret_cast<const std::uint8_t*>(piece.chunk.bytes.data()), piece.chunk.bytes.size());
+  finish(builder, fb::Body::SnapshotPiece, fb::CreateSnapshotPiece(builder, piece.chunk.offset, piece.chunk.crc, bytes), out);
+}
+
+void encode(const SnapshotState& state, std::string& out) {
+  flatbuffers::FlatBufferBuilder builder(512);
+  const auto reason = builder.CreateString(state.reason.substr(0, kReasonBytesMax));
+  finish(builder, fb::Body::SnapshotState,
+         fb::CreateSnapshotState(builder, state.next_offset, state.is_done, state.is_good, reason), out);
+}
 
 void encode(const Hello& hello, std::string& out) {
   flatbuffers::FlatBufferBuilder builder(512);
@@ -127,7 +195,8 @@ void encode(const Hello& hello, std::string& out) {
   const auto address = builder.CreateString(hello.address);
   const fb::Id128 store = to_fb(hello.store);
   const fb::Id128 cluster = to_fb(hello.cluster);
-  finish(builder, fb::Body::Hello, fb::CreateHello(builder, hello.version, from, to, &store, &cluster, hello.session, address),
+  finish(builder, fb::Body::Hello, fb::CreateHello(builder, hello.version, from, to, &store, &cluster, hello.session, address,
+                                                      static_cast<std::uint8_t>(hello.purpose)),
          out);
 }
 
@@ -229,6 +298,17 @@ io::Result<Frame> decode(std::string_view frame) {
       return Frame(Ack{root.body_as_Ack()->frames()});
     case fb::Body::Message:
       return decode_message(*root.body_as_Message());
+    case fb::Body::SnapshotHead:
+      return decode_snapshot_head(*root.body_as_SnapshotHead());
+    case fb::Body::SnapshotAnswer:
+      return decode_snapshot_answer(*root.body_as_SnapshotAnswer());
+    case fb::Body::SnapshotPiece:
+      return decode_snapshot_piece(*root.body_as_SnapshotPiece());
+    case fb::Body::SnapshotState: {
+      const fb::SnapshotState& state = *root.body_as_SnapshotState();
+      return Frame(SnapshotState{state.next_offset(), state.is_done(), state.is_good(),
+                                 state.reason() == nullptr ? std::string() : state.reason()->str().substr(0, kReasonBytesMax)});
+    }
     case fb::Body::NONE:
       break;
   }

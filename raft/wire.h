@@ -3,8 +3,10 @@
 // Header: magic "NRF1", then the length of what follows as 4 bytes big endian, a multiple of 8 and at most 16 MiB. (Node-protocol
 // frames begin with "NRS1", so the first four bytes of a connection tell the two apart.)
 //
-// A connection begins with Hello from the dialler; the other side answers Welcome, or Refusal and closes. Then Message frames
-// flow from the dialler and Ack frames back. Who sent a message, from which store and in which life, the greeting has
+// A connection begins with Hello from the dialler; the other side answers Welcome, or Refusal and closes. Hello names the purpose.
+// Messages: Message frames flow from the dialler and Ack frames back. A snapshot: the dialler says SnapshotHead, the other side
+// SnapshotAnswer; if the snapshot is wanted, SnapshotPiece frames follow from the offset that the answer names, each answered by a
+// SnapshotState, and after the last one SnapshotState frames come as signs of life until one is_done. Who sent a message, from which store and in which life, the greeting has
 // said once for all; messages do not repeat it.
 //
 // decode() takes hostile bytes: the length is checked before anything is read or allocated, the FlatBuffers verifier runs with
@@ -19,6 +21,8 @@
 #include <variant>
 
 #include "io/result.h"
+#include "raft/core.h"
+#include "raft/snapshot_format.h"
 #include "raft/types.h"
 
 namespace raft::wire {
@@ -27,9 +31,12 @@ inline constexpr std::string_view kMagic = "NRF1";
 inline constexpr std::size_t kHeaderBytes = 8;
 inline constexpr std::size_t kFrameBytesMax = 16u << 20;     // without the header
 inline constexpr std::size_t kGreetingBytesMax = 4096;       // Hello, Welcome, Refusal, Ack
+inline constexpr std::size_t kSnapshotFrameBytesMax = 6u << 20;  // the head (a configuration) and pieces (a chunk of 1 MiB)
 inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kServerIdBytesMax = 255;
 inline constexpr std::size_t kAddressBytesMax = 512;
+
+enum class Purpose : std::uint8_t { messages = 0, snapshot = 1 };
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
@@ -39,6 +46,7 @@ struct Hello {
   ClusterId cluster;       // zero: not known yet
   std::uint64_t session = 0;
   std::string address;     // host:port where the dialler listens, for answers; at most kAddressBytesMax
+  Purpose purpose = Purpose::messages;
 };
 
 struct Welcome {
@@ -54,7 +62,30 @@ struct Ack {
   std::uint64_t frames = 0;
 };
 
-using Frame = std::variant<Hello, Welcome, Refusal, Ack, Message>;
+// The leader's term, and what it would send.
+struct SnapshotHead {
+  Term term = 0;
+  SnapshotInfo info;
+};
+
+struct SnapshotAnswer {
+  OfferAnswer::Verdict verdict = OfferAnswer::Verdict::refused;
+  Term term = 0;                  // of the server that answers
+  std::uint64_t next_offset = 0;  // wanted: where the first piece begins
+};
+
+struct SnapshotPiece {
+  SnapshotChunk chunk;
+};
+
+struct SnapshotState {
+  std::uint64_t next_offset = 0;  // everything before it is there
+  bool is_done = false;           // the last word: the snapshot is in place (is_good), or the transfer has failed
+  bool is_good = false;
+  std::string reason;             // of a failure, one line for people
+};
+
+using Frame = std::variant<Hello, Welcome, Refusal, Ack, Message, SnapshotHead, SnapshotAnswer, SnapshotPiece, SnapshotState>;
 
 // Append one frame to `out`, which must be empty or end at a frame's end.
 void encode(const Hello& hello, std::string& out);
@@ -63,6 +94,11 @@ void encode(const Refusal& refusal, std::string& out);
 void encode(const Ack& ack, std::string& out);
 // from, to, from_store and session are left out: the greeting carries them.
 void encode(const Message& message, std::string& out);
+
+void encode(const SnapshotHead& head, std::string& out);
+void encode(const SnapshotAnswer& answer, std::string& out);
+void encode(const SnapshotPiece& piece, std::string& out);
+void encode(const SnapshotState& state, std::string& out);
 
 // The length of the frame at the front of `bytes`, header included; nothing while fewer than 8 bytes are there. `corrupt` when
 // the header is none or the length is not allowed (more than `limit` bytes after the header).

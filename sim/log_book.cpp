@@ -106,6 +106,20 @@ void LogBook::applied_unseen(int node, const raft::Entry& entry, const std::opti
 
 void LogBook::restarted(int node, uint64_t life, Index index) { positions_[node] = Position{life, index}; }
 
+std::optional<Violation> LogBook::installed(int node, uint64_t life, Index index, io::Instant now) {
+  Position& position = positions_[node];
+  if (position.life == life && index <= position.applied) {
+    return violation("an image only brings a node forward",
+                     the_node(node) + " installed an image of " + at_index(index) + " after it had applied " + at_index(position.applied), now);
+  }
+  if (index > lines_.size()) {
+    return violation("an image holds what was applied somewhere", the_node(node) + " installed an image of " + at_index(index) +
+                                                                      ", which nobody has applied", now);
+  }
+  position = Position{life, index};
+  return std::nullopt;
+}
+
 Index LogBook::applied_index(int node) const {
   const auto found = positions_.find(node);
   return found == positions_.end() ? 0 : found->second.applied;

@@ -38,6 +38,8 @@ class LogBook {
   // A new life of `node` begins with its state machine at `index`. A life that ended between applying an entry and telling of it
   // leaves lines that nobody has told of: they are taken from the node's own log, entry by entry, their answers unknown.
   void restarted(int node, uint64_t life, Index index);
+  // An image replaced the state of `node` in its life `life`: it holds everything up to `index`.
+  std::optional<Violation> installed(int node, uint64_t life, Index index, io::Instant now);
   void applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now);
 
   Index last_index() const { return lines_.size(); }

@@ -34,6 +34,8 @@ class World::Watcher final : public raft::Observer {
     world_.entry_applied(node_, life_, entry, answer);
   }
 
+  void image_installed(const raft::SnapshotLabel& label) override { world_.image_installed(node_, life_, label.index); }
+
   raft::Role role = raft::Role::follower;
   raft::Term voted_in = 0;
   raft::Index last = 0;
@@ -134,6 +136,12 @@ void World::take_restart(int index, const engine::NodeView& view) {
   const raft::Index applied = view.fsm.applied_index();
   const raft::LogView& log = view.raft.core().log();
   while (book_.last_index() < applied && book_.last_index() < log.last_index()) {
+    if (book_.last_index() + 1 < log.held_from()) {
+      fail("what a state machine holds was applied somewhere", node_name(index) + " starts at index " + std::to_string(applied) +
+                                                                    ", and entry " + std::to_string(book_.last_index() + 1) +
+                                                                    " is known to nobody");
+      return;
+    }
     const raft::Entry& entry = log.at(book_.last_index() + 1);
     const auto change = decode_change(entry);
     book_.applied_unseen(index, entry, change, now());
@@ -313,6 +321,20 @@ std::optional<Change> decode_change(const raft::Entry& entry) {
     }
   }
   return std::nullopt;
+}
+
+void World::image_installed(int index, uint64_t life, raft::Index applied) {
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  if (violation_ || node.life != life) {
+    return;
+  }
+  auto wrong = book_.installed(index, life, applied, now());
+  if (!wrong && node.view) {
+    wrong = book_.digest(index, applied, node.view->fsm.digest(), now());
+  }
+  if (wrong) {
+    fail(*wrong);
+  }
 }
 
 void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, const std::string& answer) {

@@ -1,0 +1,192 @@
+// Snapshots of this server: taking them, cutting the log behind them, installing one that was received; and what followers need that
+// memory does not hold.
+#include <algorithm>
+#include <utility>
+
+#include "io/check.h"
+#include "io/probe.h"
+#include "raft/server.h"
+
+namespace raft {
+
+namespace {
+constexpr io::Duration kToldWithin = std::chrono::seconds(30);
+constexpr io::Duration kInstallRetry = std::chrono::milliseconds(200);
+}
+
+// ---- Taking ------------------------------------------------------------------------------------------------------------------
+
+void RaftServer::snapshot_loop() {
+  const SnapshotPolicy& policy = options_.snapshots;
+  io::RandomStream jitter = env_.random.stream("raft snapshot interval", options_.id);
+  while (!is_stopping_) {
+    const io::Instant due = env_.after(policy.interval + jitter.between(io::Duration::zero(), policy.interval));
+    while (!is_stopping_ && env_.now() < due) snapshot_wake_.wait(due);
+    if (is_stopping_) return;
+    if (core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
+    if (!is_stopping_) compact_log();
+  }
+}
+
+void RaftServer::note_snapshot_failure(const io::Error& error) {
+  ++counters_.snapshots_failed;
+  env_.log.warn("raft: no snapshot could be taken", {{"applied_index", core_->applied_index()}, {"reason", error.to_text()}});
+}
+
+// Applies go on meanwhile. Whatever fails leaves the snapshots and the log as they were; the next interval tries again.
+void RaftServer::take_snapshot() {
+  const io::Instant begun = env_.now();
+  auto writer = snapshots_->write(options_.snapshots.write_bytes_per_second);
+  if (!writer.ok()) return note_snapshot_failure(writer.error());
+  auto index = state_machine_->write_image(**writer, core_->applied_index());
+  if (is_stopping_) return;
+  if (!index.ok()) {
+    (*writer)->abandon();
+    if (is_stopping_) return;
+    if (index.is(io::ErrorKind::busy)) {
+      SOMETIMES("raft: snapshot deferred, the replay has not caught up");
+      env_.log.info("raft: snapshot deferred", {{"reason", index.error().to_text()}});
+      return;
+    }
+    return note_snapshot_failure(index.error());
+  }
+  // The state machine may have been written between applying an entry and telling of it.
+  const bool is_told = wait_applied(*index, env_.after(kToldWithin));
+  if (is_stopping_) return;
+  const std::optional<SnapshotLabel> label = is_told ? core_->label_at(*index) : std::nullopt;
+  if (!label || *index <= core_->snapshot().index) {
+    SOMETIMES("raft: an image overtaken while it was written");
+    (*writer)->abandon();
+    return;
+  }
+  auto info = (*writer)->publish(*label);
+  if (is_stopping_) return;
+  if (!info.ok()) {
+    if (!info.is(io::ErrorKind::exists)) note_snapshot_failure(info.error());
+    return;
+  }
+  SOMETIMES("raft: snapshot taken");
+  ++counters_.snapshots_taken;
+  last_snapshot_took_ = env_.now() - begun;
+  env_.log.info("raft: snapshot taken", {{"index", label->index},
+                                         {"term", label->term},
+                                         {"bytes", info->bytes},
+                                         {"took_ms", last_snapshot_took_ / std::chrono::milliseconds(1)}});
+  if (label->index > core_->snapshot().index) core_->snapshot_available(*label);
+  wake();
+}
+
+// Up to the older of two kept snapshots, minus what is kept for followers that are a little behind, and never past what the state
+// machine has on its disk.
+void RaftServer::compact_log() {
+  const Index floor = snapshots_->compaction_floor();
+  if (floor <= options_.snapshots.trailing) return;
+  Index target = floor - options_.snapshots.trailing;
+  if (target <= core_->log().base_index()) return;
+  if (state_machine_->durable_index() < std::min(target, state_machine_->applied_index())) {
+    io::Status flushed = state_machine_->flush();
+    if (is_stopping_) return;
+    if (!flushed.ok()) {
+      SOMETIMES("raft: compaction waits for a flush that failed");
+      env_.log.warn("raft: the log is not compacted, the state machine cannot be flushed", {{"reason", flushed.error().to_text()}});
+      return;
+    }
+  }
+  // No command lies between what is applied and what is durable then.
+  if (state_machine_->durable_index() < state_machine_->applied_index()) target = std::min(target, state_machine_->durable_index());
+  const Index base = core_->compact(target);
+  if (base == 0) return;
+  io::Status compacted = log_->compact(base);
+  if (is_stopping_ || compacted.ok()) return;
+  if (!compacted.is(io::ErrorKind::no_space)) return fail(compacted.error());
+  SOMETIMES("raft: no room to compact the log");
+}
+
+// ---- Installing --------------------------------------------------------------------------------------------------------------
+
+// False when the server has stopped. A full disk is waited for; anything else leaves a state machine that nobody can bring up to
+// date in this life.
+bool RaftServer::install(const SnapshotLabel& label) {
+  bool is_reported = false;
+  for (;;) {
+    auto image = snapshots_->read(label);
+    if (is_stopping_) return false;
+    io::Status installed = image.ok() ? state_machine_->install_image(**image, label.index) : io::Status(image.error());
+    if (is_stopping_) return false;
+    if (installed.ok()) break;
+    const bool may_pass = installed.is(io::ErrorKind::no_space) || installed.is(io::ErrorKind::busy);
+    if (!may_pass || state_machine_->is_stopped()) {
+      fail(installed.error());
+      return false;
+    }
+    SOMETIMES("raft: an image waits for room to be installed");
+    if (!std::exchange(is_reported, true)) {
+      env_.log.warn("raft: an image cannot be installed yet", {{"index", label.index}, {"reason", installed.error().to_text()}});
+    }
+    io::sleep_for(kInstallRetry);
+    if (is_stopping_) return false;
+  }
+  SOMETIMES("raft: image installed");
+  ++counters_.snapshots_installed;
+  env_.log.info("raft: image installed", {{"index", label.index}, {"term", label.term}});
+  if (observer_ != nullptr) observer_->image_installed(label);
+  proposals_.covered(label.index);
+  core_->snapshot_installed(label.index);
+  release_applied();
+  return true;
+}
+
+// ---- For followers -----------------------------------------------------------------------------------------------------------
+
+void RaftServer::take_for_others() {
+  for (const LogRead& read : ready_.log_reads) {
+    scope_->spawn("raft/read/" + read.to, [this, read] { read_for(read); });
+  }
+  for (SnapshotWish& wish : ready_.snapshot_wishes) {
+    const std::string name = "raft/snapshot/" + wish.offer.to;
+    scope_->spawn(name, [this, wish = std::move(wish)] { send_snapshot(wish); });
+  }
+}
+
+void RaftServer::read_for(const LogRead& read) {
+  auto entries = log_->read(read.first, read.last, read.cost_bytes_max);
+  if (is_stopping_) return;
+  if (!entries.ok() && !entries.is(io::ErrorKind::not_found)) {
+    SOMETIMES("raft: entries for a follower cannot be read");
+    env_.log.warn("raft: entries for a follower cannot be read", {{"server", read.to}, {"reason", entries.error().to_text()}});
+  }
+  core_->log_read(read.to, read.first, entries.ok() ? std::move(*entries) : std::vector<Entry>());
+  wake();
+}
+
+void RaftServer::send_snapshot(const SnapshotWish& wish) {
+  const ServerId& to = wish.offer.to;
+  wire::Hello hello;
+  hello.from = options_.id;
+  hello.to = to;
+  hello.store = core_->store();
+  hello.cluster = core_->cluster();
+  hello.session = session_;
+  hello.address = options_.address;
+  hello.purpose = wire::Purpose::snapshot;
+  SnapshotSender sender(env_, options_.link, options_.snapshots.send_bytes_per_second, *snapshots_);
+  const auto is_wanted = [&] { return !is_stopping_ && core_->wants_snapshot_sent(to, wish.number); };
+  io::Duration backoff = options_.link.backoff_min;
+  bool has_arrived = false;
+  while (is_wanted() && !has_arrived) {
+    io::Status sent = sender.send(hint(to).address, hello, wish.offer, is_wanted);
+    if (is_stopping_) return;
+    has_arrived = sent.ok();
+    if (has_arrived || sent.is(io::ErrorKind::not_found)) break;  // replaced by a newer one: the core names it then
+    env_.log.info("raft: an image was not sent, or not all of it",
+                  {{"server", to}, {"index", wish.offer.label.index}, {"reason", sent.error().to_text()}});
+    io::sleep_for(backoff);
+    backoff = std::min(backoff * 2, options_.link.backoff_max);
+  }
+  if (is_stopping_) return;
+  (has_arrived ? counters_.snapshots_sent : counters_.snapshots_not_sent) += 1;
+  core_->snapshot_sent(to, wish.number, has_arrived);
+  wake();
+}
+
+}  // namespace raft
