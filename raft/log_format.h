@@ -97,6 +97,8 @@ class BatchReader {
   };
   // The batch at the reader's place, which then moves behind it. Waits. `corrupt` when it is not whole.
   io::Result<Batch> next();
+  // Where the next one begins.
+  std::uint64_t offset() const { return offset_; }
 
  private:
   io::Status hold(std::uint64_t bytes);

@@ -75,25 +75,28 @@ io::Status LogRecovery::read_last_batch() {
   return {};
 }
 
-// From the end of the log backwards, a place at a time.
+// From the end of the log backwards, a few places at a time.
 io::Status LogRecovery::read_tail(LogStore::Contents& contents) {
+  constexpr std::size_t kPlacesAtATime = 16;
+  const std::uint64_t cost_max = store_.settings_.tail_bytes_max;
   std::vector<std::vector<Entry>> pieces;  // the last one first
   std::uint64_t cost = 0;
-  Index end = store_.last_index_ + 1;
-  for (auto place = store_.places_.rbegin(); place != store_.places_.rend() && cost <= store_.settings_.tail_bytes_max; ++place) {
-    auto read = store_.read(place->first, end - 1, ~std::uint64_t{0});
+  std::size_t places = store_.places_.size();
+  for (bool is_full = false; !is_full && places > 0;) {
+    const Index end = places == store_.places_.size() ? store_.last_index_ + 1 : store_.places_[places].first;
+    places -= std::min(places, kPlacesAtATime);
+    const Index begin = store_.places_[places].first;
+    auto read = store_.read(begin, end - 1, ~std::uint64_t{0});
     if (!read.ok()) return read.error();
-    NARAD_CHECK(read->back().index == end - 1, "a place is read whole");
+    NARAD_CHECK(read->back().index == end - 1, "an unbounded read is complete");
     std::vector<Entry> piece = std::move(*read);
     std::size_t first = piece.size();
-    while (first > 0 && (cost == 0 || cost + piece[first - 1].cost_bytes() <= store_.settings_.tail_bytes_max)) {
+    while (first > 0 && (cost == 0 || cost + piece[first - 1].cost_bytes() <= cost_max)) {
       cost += piece[--first].cost_bytes();
     }
-    const bool is_full = first > 0;
+    is_full = first > 0;
     piece.erase(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(first));
     pieces.push_back(std::move(piece));
-    if (is_full) break;
-    end = place->first;
   }
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     std::move(piece->begin(), piece->end(), std::back_inserter(contents.entries));

@@ -10,7 +10,9 @@
 namespace raft {
 
 namespace {
-constexpr std::uint64_t kReadStretchBytes = 128u << 10;
+// Read from the disk at a time: what is asked for, within these.
+constexpr std::uint64_t kReadBytesMin = 16u << 10;
+constexpr std::uint64_t kReadBytesMax = 1u << 20;
 constexpr std::uint64_t kCostPerPlaceMin = 4096;
 }  // namespace
 
@@ -200,18 +202,21 @@ io::Result<std::vector<Entry>> LogStore::read(Index first, Index last, std::uint
   std::vector<Entry> entries;
   std::uint64_t cost = 0;
   std::unique_ptr<io::File> file;
+  std::optional<log_format::BatchReader> reader;
+  const std::uint64_t stretch = std::clamp(cost_bytes_max, kReadBytesMin, kReadBytesMax);
   for (std::size_t i = 0; i + 1 < places.size(); ++i) {
     const Place& at = places[i];
     if (!file || at.generation != places[i - 1].generation) {
+      reader.reset();
       auto opened = open_segment(at.generation, io::OpenMode::read);
       if (opened.is(io::ErrorKind::not_found)) return io::fail(io::ErrorKind::corrupt, opened.error().message);
       if (!opened.ok()) return opened.error();
       file = std::move(*opened);
     }
     const Index end = std::min(places[i + 1].first, last + 1);
-    log_format::BatchReader reader(*file, at.generation, at.offset, kReadStretchBytes);
+    if (!reader || reader->offset() != at.offset) reader.emplace(*file, at.generation, at.offset, stretch);
     for (Index next = at.first; next < end;) {
-      auto batch = reader.next();
+      auto batch = reader->next();
       if (!batch.ok()) return batch.error();
       if (batch->first != next) {
         return io::fail(io::ErrorKind::corrupt, file->path() + ": index " + std::to_string(next) + " is not where it was");

@@ -136,7 +136,8 @@ class LogStore {
   io::Status reset(Index index, Term term);
 
   // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, but returns one entry
-  // at least. Reads at most 64 KiB and one batch more than it returns. `not_found` when `first` is compacted already, by
+  // at least; it may return fewer than fit. Reads from the disk what it returns and at most 64 KiB, one batch and cost_bytes_max
+  // (16 KiB to 1 MiB) more. `not_found` when `first` is compacted already, by
   // compact() or reset(), and nothing else: the caller has to go by a snapshot. What an append() cuts meanwhile may be among
   // the result: compare terms. last <= last_index(). Waits.
   io::Result<std::vector<Entry>> read(Index first, Index last, std::uint64_t cost_bytes_max) const;
