@@ -78,6 +78,14 @@ class RocksdbEnv final : public rocksdb::EnvWrapper {
   }
   const char* Name() const override { return "SimulatedEnv"; }
 
+  // The wrapped environment would answer these from the machine's own clock.
+  uint64_t NowMicros() override { return system_clock_->NowMicros(); }
+  uint64_t NowNanos() override { return system_clock_->NowNanos(); }
+  uint64_t NowCPUNanos() override { return system_clock_->NowNanos(); }
+  void SleepForMicroseconds(int micros) override { system_clock_->SleepForMicroseconds(micros); }
+  rocksdb::Status GetCurrentTime(int64_t* seconds) override { return system_clock_->GetCurrentTime(seconds); }
+  std::string TimeToString(uint64_t seconds) override { return system_clock_->TimeToString(seconds); }
+
   // Jobs run in a drawn order, each queued by RocksDB for a thread of its own.
   void pump() {
     is_pumping_ = true;
