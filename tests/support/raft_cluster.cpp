@@ -379,9 +379,29 @@ void RaftCluster::observe(Node& node) {
 void RaftCluster::deliver(Message message) {
   const auto at = nodes_.find(message.to);
   if (at == nodes_.end() || !at->second.core || cut_links_.contains({message.from, message.to})) return;
+  if (is_lost_in_trouble(message) || !at->second.core) return;
   at->second.core->step(std::move(message), now_);
   observe(at->second);
   settle(at->second);
+}
+
+bool RaftCluster::is_lost_in_trouble(Message& message) {
+  if (!trouble_ || deliveries_++ != trouble_->at) return false;
+  switch (trouble_->kind) {
+    case Trouble::Kind::lost:
+      return true;
+    case Trouble::Kind::repeated:
+      in_flight_.push_back(message);
+      return false;
+    case Trouble::Kind::late:
+      in_flight_.push_back(std::move(message));
+      return true;
+    case Trouble::Kind::receiver_restarts:
+      kill(message.to);
+      start(message.to);
+      return false;
+  }
+  return false;
 }
 
 void RaftCluster::deliver_all() {

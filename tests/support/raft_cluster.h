@@ -133,6 +133,14 @@ class RaftCluster {
   // --- network ---
 
   std::vector<raft::Message>& in_flight() { return in_flight_; }
+  // One trouble, at the n-th delivery (from 0): the message is lost, arrives a second time after the others, only then, or
+  // its receiver is killed and started again in front of it.
+  struct Trouble {
+    enum class Kind { lost, repeated, late, receiver_restarts } kind = Kind::lost;
+    std::uint64_t at = 0;
+  };
+  void expect_trouble(Trouble trouble) { trouble_ = trouble; }
+  std::uint64_t deliveries() const { return deliveries_; }
   // A message to a server that is down, or over a link that is cut, is lost.
   void deliver(raft::Message message);
   // Delivers what is under way, oldest first, and what is sent meanwhile, until nothing is.
@@ -153,6 +161,7 @@ class RaftCluster {
   // Takes everything the core has to hand out into the model, and checks the invariants.
   void settle(Node& node);
   void repair(Node& node);
+  bool is_lost_in_trouble(raft::Message& message);
   bool can_reach(const raft::ServerId& from, const raft::ServerId& to) const;
   void carry_images();
   void install(Node& node);
@@ -166,6 +175,8 @@ class RaftCluster {
   std::map<raft::ServerId, Node> nodes_;
   std::vector<raft::Message> in_flight_;
   std::vector<Shipment> shipments_;
+  std::optional<Trouble> trouble_;
+  std::uint64_t deliveries_ = 0;
   std::set<std::pair<raft::ServerId, raft::ServerId>> cut_links_;
   raft::Invariants invariants_;
   std::optional<raft::Violation> violation_;

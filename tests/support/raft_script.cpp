@@ -72,6 +72,32 @@ class Player {
  public:
   explicit Player(std::uint64_t seed) : cluster_(seed) {}
 
+  RaftCluster& cluster() { return cluster_; }
+
+  // Everything heals and lives on for a while. What is not at rest then; empty: all is.
+  std::string settle() {
+    cluster_.heal();
+    cluster_.are_images_manual = false;
+    for (auto& [id, server] : cluster_.nodes()) {
+      server.is_disk_manual = server.is_apply_manual = server.is_read_manual = false;
+      if (!server.core) cluster_.start(id);
+      if (!server.core) return id + " does not start";
+      cluster_.persist(id, true);
+      cluster_.apply(id);
+      cluster_.answer_reads(id, false);
+    }
+    cluster_.run(std::chrono::seconds(6));
+    const Core* leader = cluster_.leader();
+    if (leader == nullptr) return "there is no leader";
+    if (leader->applied_index() != leader->last_index()) return "the leader has not applied everything";
+    for (const auto& [id, server] : cluster_.nodes()) {
+      if (leader->configuration().find(id) == nullptr) continue;
+      if (server.core->applied_index() != leader->applied_index()) return id + " has not applied everything";
+      if (server.commands != cluster_.node(leader->id()).commands) return id + " has applied other commands";
+    }
+    return "";
+  }
+
   void play(const Words& words) {
     static const std::map<std::string, void (Player::*)(const Words&)> kSteps = {
         {"servers", &Player::servers},   {"bootstrap", &Player::bootstrap}, {"stranger", &Player::stranger},
@@ -212,7 +238,7 @@ class Player {
 
   void start(const Words& words) {
     for (const std::string& id : ids(words)) {
-      node(id);
+      if (node(id).core) bad_line(id + " is up");
       cluster_.start(id);
     }
   }
@@ -236,7 +262,10 @@ class Player {
     }
   }
   void wipe(const Words& words) {
-    for (const std::string& id : words) cluster_.wipe(id);
+    for (const std::string& id : words) {
+      if (node(id).core) bad_line(id + " is up");
+      cluster_.wipe(id);
+    }
   }
   void wait(const Words& words) { cluster_.pass(to_duration(word(words, 0))); }
   void run(const Words& words) { cluster_.run(to_duration(word(words, 0))); }
@@ -308,6 +337,11 @@ class Player {
     const std::optional<Link> link = to_link(word(words, 0));
     if (!link || word(words, 1) != "after" || word(words, 3) != "count") bad_line("resend A->B after INDEX count NUMBER");
     const Core& leader = core(link->from);
+    const Index after = to_number(words[2]);
+    if (leader.role() != raft::Role::leader || after + 1 < leader.log().held_from() ||
+        after + to_number(word(words, 4)) > leader.last_index()) {
+      bad_line(link->from + " does not lead, or does not hold these entries");
+    }
     Message message;
     message.type = raft::MessageType::append_request;
     message.from = link->from;
@@ -316,7 +350,7 @@ class Player {
     message.from_store = leader.store();
     message.cluster = leader.cluster();
     message.session = leader.session();
-    message.log_index = to_number(words[2]);
+    message.log_index = after;
     message.log_term = leader.log().term(message.log_index).value_or(0);
     message.commit = leader.commit_index();
     leader.log().copy(message.log_index + 1, message.log_index + to_number(word(words, 4)), ~std::uint64_t{0},
@@ -701,6 +735,69 @@ RaftScript load_raft_script(const std::string& path) {
     }
   }
   return script;
+}
+
+namespace {
+
+using Trouble = RaftCluster::Trouble;
+
+// Plays every line, whether it makes sense or not; then settles. A violation is a failure in any case.
+std::optional<ScriptFailure> play_in_trouble(const RaftScript& script, const Trouble& trouble, std::string& unrest,
+                                             std::uint64_t& deliveries) {
+  Player player(1);
+  player.cluster().expect_trouble(trouble);
+  std::istringstream lines(script.text);
+  int number = 0;
+  const auto violation = [&]() -> std::optional<ScriptFailure> {
+    const auto& broken = player.cluster().violation();
+    if (!broken) return std::nullopt;
+    return ScriptFailure{ScriptFailure::Kind::violation, number, std::string(broken->invariant) + ": " + broken->detail};
+  };
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const Words words = split(line);
+    if (words.empty() || words[0] == "red" || words[0] == "expect") continue;
+    try {
+      player.play(words);
+    } catch (const Failed&) {
+      if (auto broken = violation()) return broken;
+    }
+  }
+  deliveries = player.cluster().deliveries();
+  unrest = player.settle();
+  return violation();
+}
+
+std::string to_text(const Trouble& trouble) {
+  static const char* const kKinds[] = {"lost", "repeated", "late", "its receiver restarted before it"};
+  return "delivery " + std::to_string(trouble.at) + " " + kKinds[static_cast<int>(trouble.kind)];
+}
+
+}  // namespace
+
+std::optional<ScriptFailure> run_raft_script_in_trouble(const RaftScript& script, std::uint64_t positions_max) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
+  std::string unrest;
+  std::uint64_t deliveries = 0;
+  const Trouble none{Trouble::Kind::lost, ~std::uint64_t{0}};
+  if (auto failure = play_in_trouble(script, none, unrest, deliveries)) return failure;
+  const bool comes_to_rest = unrest.empty() && script.text.find("\nwipe ") == std::string::npos;
+  const std::uint64_t step = deliveries / positions_max + 1;
+  for (const auto kind :
+       {Trouble::Kind::lost, Trouble::Kind::repeated, Trouble::Kind::late, Trouble::Kind::receiver_restarts}) {
+    for (std::uint64_t at = 0; at < deliveries; at += step) {
+      const Trouble trouble{kind, at};
+      std::uint64_t ignored = 0;
+      if (auto failure = play_in_trouble(script, trouble, unrest, ignored)) {
+        failure->text = "with " + to_text(trouble) + ": " + failure->text;
+        return failure;
+      }
+      if (!comes_to_rest || unrest.empty()) continue;
+      return ScriptFailure{ScriptFailure::Kind::expectation, 0, "with " + to_text(trouble) + ": " + unrest};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<ScriptFailure> run_raft_script(const RaftScript& script, std::string_view defect) {

@@ -277,6 +277,8 @@ Shape drawn_shape(io::RandomStream& random) {
 }
 
 TEST(RaftClusterProperty, ThousandLongWalksKeepEveryInvariantAndTheClusterRecovers) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
   io::RandomStream random(2026);
   for (int i = 0; i < 1000; ++i) {
     Walk walk(drawn_shape(random), random.next());
@@ -284,6 +286,16 @@ TEST(RaftClusterProperty, ThousandLongWalksKeepEveryInvariantAndTheClusterRecove
     walk.settle();
     ASSERT_TRUE(walk.is_intact()) << "walk " << i << ": " << walk.broken();
     ASSERT_EQ(walk.unrest(), "") << "walk " << i << walk.picture();
+  }
+  // They come by the rare places.
+  for (const char* place :
+       {"raft: a server needs an image", "raft: an image takes the log's place", "raft: an image did not arrive",
+        "raft: image not needed any more when it had arrived", "raft: image outdated when it was offered",
+        "raft: the end of a transfer that nobody waits for", "raft: compaction stops at an image under way",
+        "raft: the log is compacted past what a server has", "raft: entries for a server are read from the disk",
+        "raft: what was read for a server is not what it needs now", "raft: configuration undone by a cut",
+        "raft: leader has removed itself", "raft: append begins below the log's base"}) {
+    EXPECT_GE(board.probes[place], 10u) << place;
   }
 }
 

@@ -1,5 +1,6 @@
 // Each tests/scenario/*.raft is a test: Raft/Scenario.Holds/NAME runs it, and Raft/Defect.TurnsRed/NAME_with_DEFECT runs it
-// again for each of its "red with defect" lines and asks that it fail.
+// again for each of its "red with defect" lines and asks that it fail. Raft/Trouble.BreaksNothing/NAME runs it with each single
+// message lost, repeated, late, or its receiver restarted, and asks for the invariants and for rest afterwards.
 
 #include <gtest/gtest.h>
 
@@ -65,10 +66,18 @@ TEST_P(Defect, TurnsRed) {
   EXPECT_NE(failure->kind, ScriptFailure::Kind::script) << failure->line << ": " << failure->text;
 }
 
+class Trouble : public testing::TestWithParam<Case> {};
+
+TEST_P(Trouble, BreaksNothing) {
+  const std::optional<ScriptFailure> failure = run_raft_script_in_trouble(GetParam().script, 40);
+  if (failure) FAIL() << "tests/scenario/" << GetParam().script.name << ".raft:" << failure->line << ": " << failure->text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Raft, Trouble, testing::ValuesIn(plain_cases()), test_name);
 INSTANTIATE_TEST_SUITE_P(Raft, Scenario, testing::ValuesIn(plain_cases()), test_name);
 INSTANTIATE_TEST_SUITE_P(Raft, Defect, testing::ValuesIn(defect_cases()), test_name);
 
-TEST(RaftScenarios, ThereAreAtLeastTwentyFive) { EXPECT_GE(scripts().size(), 25u); }
+TEST(RaftScenarios, ThereAreAtLeastNinety) { EXPECT_GE(scripts().size(), 90u); }
 
 }  // namespace
 }  // namespace tests

@@ -553,5 +553,146 @@ TEST(RaftCore, ALaterNoticeOfAnOlderLeadersEntriesIsIgnored) {
   EXPECT_EQ(hand.core->durable_index(), 1u);
 }
 
+// --- snapshots ---
+
+SnapshotOffer offer_of(const ServerId& from, Term term, Index index, Term label_term) {
+  return SnapshotOffer{from, "a", term, store_of(from), kCluster, 1000, SnapshotLabel{index, label_term, 0, settled({"a", "b", "c"})}};
+}
+
+TEST(RaftCore, ACandidateTakesTheImageOfItsOwnTermsLeader) {
+  Hand hand(with_log(4, {1, 4}));
+  hand.tick();
+  hand.step(hand.grant("b", MessageType::pre_vote_reply, 4, 5));
+  hand.persist();
+  ASSERT_EQ(hand.core->role(), Role::candidate);
+  ASSERT_EQ(hand.core->term(), 5u);
+  const OfferAnswer answer = hand.core->offer_snapshot(offer_of("c", 5, 100, 3), hand.now);
+  EXPECT_EQ(answer.verdict, OfferAnswer::Verdict::wanted);
+  EXPECT_EQ(hand.core->role(), Role::follower);
+  EXPECT_EQ(hand.core->leader(), "c");
+  EXPECT_EQ(hand.core->vote(), "a");
+}
+
+TEST(RaftCore, ImagesOfDeposedLeadersAndOtherClustersAreRefused) {
+  Hand hand(with_log(4, {1, 4}));
+  EXPECT_EQ(hand.core->offer_snapshot(offer_of("c", 3, 100, 3), hand.now).verdict, OfferAnswer::Verdict::refused);
+  Hand other(with_log(4, {1, 4}));
+  other.step(other.append("b", 4, 2, 4, {}, 2));  // knows its cluster now
+  ASSERT_TRUE(other.core->cluster().is_known());
+  SnapshotOffer foreign = offer_of("b", 4, 100, 3);
+  foreign.cluster = foreign.label.configuration.cluster = ClusterId{9, 9};
+  EXPECT_EQ(other.core->offer_snapshot(foreign, other.now).verdict, OfferAnswer::Verdict::refused);
+  SnapshotOffer mixed = offer_of("b", 4, 100, 3);
+  mixed.label.configuration.cluster = ClusterId{9, 9};
+  EXPECT_EQ(other.core->offer_snapshot(mixed, other.now).verdict, OfferAnswer::Verdict::refused);
+}
+
+TEST(RaftCore, AnImageIsInstalledAfterTheAppliesAndTheLogsResetAndNothingIsAppliedMeanwhile) {
+  Hand hand(with_log(4, {1, 4}));
+  hand.step(hand.append("b", 4, 2, 4, {}, 2));
+  ASSERT_EQ(hand.committed.size(), 2u);
+  hand.core->offer_snapshot(offer_of("b", 4, 10, 4), hand.now);
+  hand.core->snapshot_received(offer_of("b", 4, 10, 4).label);
+  EXPECT_EQ(hand.core->commit_index(), 10u);
+  Ready ready = hand.core->ready();
+  ASSERT_TRUE(ready.log_reset.has_value());
+  EXPECT_EQ(ready.log_reset->index, 10u);
+  EXPECT_FALSE(ready.install.has_value());
+  hand.core->applied(2);
+  EXPECT_FALSE(hand.core->ready().install.has_value()) << "the reset is not durable";
+  hand.core->log_reset(10);
+  ready = hand.core->ready();
+  ASSERT_TRUE(ready.install.has_value());
+  EXPECT_EQ(ready.install->index, 10u);
+  hand.core->step(hand.append("b", 4, 10, 4, {command(11, 4)}, 11), hand.now);
+  ready = hand.core->ready();
+  ASSERT_EQ(ready.entries.size(), 1u);
+  EXPECT_TRUE(ready.committed.empty());
+  hand.core->persisted(ready.append_term, 11);
+  EXPECT_TRUE(hand.core->ready().committed.empty());
+  hand.core->snapshot_installed(10);
+  EXPECT_EQ(hand.core->applied_index(), 10u);
+  ready = hand.core->ready();
+  ASSERT_EQ(ready.committed.size(), 1u);
+  EXPECT_EQ(ready.committed[0].index, 11u);
+}
+
+TEST(RaftCore, NoticesOfEntriesThatAnImageReplacedCountForNothing) {
+  Hand hand(with_log(2, {1}));
+  hand.step(hand.append("b", 2, 1, 1, {command(2, 2), command(3, 2)}, 1));  // handed out, not durable
+  hand.core->offer_snapshot(offer_of("c", 5, 2, 4), hand.now);
+  hand.core->snapshot_received(offer_of("c", 5, 2, 4).label);
+  hand.take();
+  EXPECT_EQ(hand.core->last_index(), 2u);
+  hand.core->persisted(2, 3);
+  EXPECT_EQ(hand.core->durable_index(), 2u);
+  EXPECT_EQ(hand.core->log().term(2), 4u);
+}
+
+TEST(RaftCore, CompactionNeverPassesASnapshotOrWhatIsApplied) {
+  Hand hand(with_log(1, {1, 1, 1, 1}));
+  hand.step(hand.append("b", 1, 4, 1, {}, 4));
+  hand.core->applied(4);
+  EXPECT_EQ(hand.core->compact(4), 0u) << "there is no snapshot";
+  const std::optional<SnapshotLabel> label = hand.core->label_at(3);
+  ASSERT_TRUE(label.has_value());
+  EXPECT_EQ(label->term, 1u);
+  EXPECT_EQ(label->configuration, settled({"a", "b", "c"}));
+  hand.core->snapshot_available(*label);
+  EXPECT_EQ(hand.core->compact(4), 3u);
+  EXPECT_EQ(hand.core->compact(2), 3u);
+  EXPECT_FALSE(hand.core->label_at(2).has_value());
+  hand.core->snapshot_available(*label);  // once more
+  EXPECT_EQ(hand.core->snapshot().index, 3u);
+}
+
+TEST(RaftCore, MemoryHoldsABoundedTailOfWhatIsAppliedAndEverythingAbove) {
+  Settings settings;
+  settings.tail_bytes_max = 200;
+  InitialState initial = with_log(1, std::vector<Term>(100, 1));
+  Hand hand(initial, settings);
+  EXPECT_EQ(hand.core->log().held_from(), 1u) << "nothing is applied yet";
+  hand.step(hand.append("b", 1, 100, 1, {}, 90));
+  hand.core->applied(60);
+  EXPECT_EQ(hand.core->log().held_from(), 61u);
+  hand.core->applied(90);
+  EXPECT_EQ(hand.core->log().held_from(), 91u);
+  EXPECT_EQ(hand.core->log().term(5), 1u);
+  EXPECT_EQ(hand.core->log().base_index(), 0u);
+}
+
+TEST(RaftCore, AStartNeedsNotTheEntriesThatAreAppliedInMemory) {
+  InitialState initial;
+  initial.hard_state.term = 3;
+  initial.base_index = 10;
+  initial.base_term = 1;
+  initial.snapshot = SnapshotLabel{12, 1, 4, settled({"a", "b"})};
+  initial.older_last = 20;
+  initial.older_terms = {TermRun{11, 1}, TermRun{15, 2}};
+  initial.older_configurations = {{14, settled({"a", "b", "c"})}};
+  initial.entries = {command(21, 3)};
+  initial.applied = 20;
+  Hand hand(initial);
+  EXPECT_EQ(hand.core->log().held_from(), 21u);
+  EXPECT_EQ(hand.core->log().term(14), 1u);
+  EXPECT_EQ(hand.core->log().term(15), 2u);
+  EXPECT_EQ(hand.core->configuration(), settled({"a", "b", "c"}));
+  EXPECT_EQ(hand.core->configurations().at(13), settled({"a", "b"}));
+  EXPECT_EQ(hand.core->commit_index(), 20u);
+}
+
+TEST(RaftCore, AStartWithASnapshotOfALaterTermGoesOnInThatTermWithoutAVote) {
+  InitialState initial;
+  initial.hard_state = HardState{3, "b"};
+  initial.base_index = 10;
+  initial.base_term = 5;
+  initial.snapshot = SnapshotLabel{10, 5, 4, settled({"a", "b", "c"})};
+  initial.applied = 10;
+  Hand hand(initial);
+  const Ready ready = hand.core->ready();
+  ASSERT_TRUE(ready.hard_state.has_value());
+  EXPECT_EQ(*ready.hard_state, (HardState{5, ""}));
+}
+
 }  // namespace
 }  // namespace raft::test

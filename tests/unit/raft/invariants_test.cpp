@@ -115,5 +115,39 @@ TEST(RaftInvariants, TheFirstViolationStands) {
   EXPECT_EQ(first->detail, again->detail);
 }
 
+InitialState with_snapshot(Index index, Term term, const Configuration& configuration) {
+  InitialState initial;
+  initial.hard_state.term = 9;
+  initial.base_index = index;
+  initial.base_term = term;
+  initial.snapshot = SnapshotLabel{index, term, 0, configuration};
+  initial.applied = index;
+  return initial;
+}
+
+TEST(RaftInvariants, ASnapshotHasTheTermThatWasCommitted) {
+  Invariants invariants;
+  InitialState one = with_log(9, {1, 2});
+  one.applied = 2;
+  EXPECT_EQ(fired(invariants.observe(*core_of("a", one, 1))), "none");
+  EXPECT_EQ(fired(invariants.observe(*core_of("b", with_snapshot(2, 1, settled({"a", "b", "c"})), 2))), "label");
+}
+
+TEST(RaftInvariants, ASnapshotNamesTheConfigurationInForceAtItsIndex) {
+  InitialState one = with_log(9, {1, 1});
+  one.entries[1].type = EntryType::configuration;
+  one.entries[1].data = payload(encode(settled({"a", "b", "c", "d"})));
+  one.applied = 2;
+  const auto after = [&](SnapshotLabel label) {
+    Invariants invariants;
+    EXPECT_EQ(fired(invariants.observe(*core_of("a", one, 1))), "none");
+    InitialState other = with_snapshot(2, 1, label.configuration);
+    other.snapshot = std::move(label);
+    return fired(invariants.observe(*core_of("b", std::move(other), 2)));
+  };
+  EXPECT_EQ(after(SnapshotLabel{2, 1, 2, settled({"a", "b", "c", "d"})}), "none");
+  EXPECT_EQ(after(SnapshotLabel{2, 1, 0, settled({"a", "b", "c"})}), "label");
+}
+
 }  // namespace
 }  // namespace raft::test
