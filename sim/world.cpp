@@ -134,15 +134,16 @@ int World::run(int index, io::Env& env) {
 // What the state machine holds must be what the cluster agreed on, also where its last life ended before it told.
 void World::take_restart(int index, const engine::NodeView& view) {
   const raft::Index applied = view.fsm.applied_index();
-  const raft::LogView& log = view.raft.core().log();
-  while (book_.last_index() < applied && book_.last_index() < log.last_index()) {
-    if (book_.last_index() + 1 < log.held_from()) {
-      fail("what a state machine holds was applied somewhere", node_name(index) + " starts at index " + std::to_string(applied) +
-                                                                    ", and entry " + std::to_string(book_.last_index() + 1) +
-                                                                    " is known to nobody");
+  note_committed(view.raft.core());
+  while (book_.last_index() < applied) {
+    const auto found = committed_.find(book_.last_index() + 1);
+    if (found == committed_.end()) {
+      fail("what a state machine holds was committed somewhere", node_name(index) + " starts at index " + std::to_string(applied) +
+                                                                      ", and entry " + std::to_string(book_.last_index() + 1) +
+                                                                      " is known to nobody");
       return;
     }
-    const raft::Entry& entry = log.at(book_.last_index() + 1);
+    const raft::Entry entry = found->second;
     const auto change = decode_change(entry);
     book_.applied_unseen(index, entry, change, now());
     if (book_.line(entry.index).change) {
@@ -259,6 +260,7 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     fail(std::string("raft: ") + broken->invariant, broken->detail);
     return;
   }
+  note_committed(core);
   const auto moment = [&](Moment which) {
     if (on_moment_) {
       on_moment_(which, index);
@@ -288,6 +290,15 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     moment(Moment::append);
   }
   watcher.last = core.last_index();
+}
+
+// Entries that are committed and that no node has told of yet. They are in the memory of whoever learns that they are committed.
+void World::note_committed(const raft::Core& core) {
+  committed_.erase(committed_.begin(), committed_.upper_bound(book_.last_index()));
+  const raft::Index known = committed_.empty() ? book_.last_index() : committed_.rbegin()->first;
+  for (raft::Index i = std::max(known + 1, core.log().held_from()); i <= core.commit_index(); ++i) {
+    committed_.emplace(i, core.log().at(i));
+  }
 }
 
 std::optional<Change> decode_change(const raft::Entry& entry) {

@@ -143,6 +143,7 @@ class World {
   void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
   void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);
   void entry_applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer);
+  void note_committed(const raft::Core& core);
   void image_installed(int node, uint64_t life, raft::Index index);
   void judge_effect(raft::Index index, const Change& change);
   uint64_t early_answers() const;
@@ -157,6 +158,7 @@ class World {
   io::sim::Machine* clients_ = nullptr;
   raft::Invariants invariants_;
   LogBook book_;
+  std::map<raft::Index, raft::Entry> committed_;  // and not in the book yet
   CallCheck call_check_{book_};
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> pending_;
