@@ -27,10 +27,12 @@ io::Result<std::string> LogRecovery::read_file(std::uint64_t generation, std::ui
 io::Status LogRecovery::run(LogStore::Contents& contents) {
   if (io::Status looked = look_at_headers(); !looked.ok()) return looked;
   if (io::Status chained = find_chain(); !chained.ok()) return chained;
-  for (std::size_t i = 0; i < chain_.size(); ++i) {
-    std::optional<std::uint64_t> required_end;
-    if (i + 1 < chain_.size()) required_end = found_[chain_[i + 1]].header.before_end;
-    if (io::Status read = read_segment(chain_[i], required_end); !read.ok()) return read;
+  for (io::Status replayed = replay(); !replayed.ok(); replayed = replay()) {
+    // A compaction that a crash interrupted: what is left of the prefix does not stand by itself, and goes too.
+    const bool is_rest = is_cut_below_base_ && chain_.size() > 1 && found_[chain_.front()].header.before_generation != 0;
+    if (!is_rest) return replayed;
+    SOMETIMES("raft log: interrupted compaction carried on");
+    chain_.erase(chain_.begin());
   }
   for (const auto& [generation, found] : found_) {
     if (std::find(chain_.begin(), chain_.end(), generation) != chain_.end()) continue;
@@ -61,6 +63,26 @@ io::Status LogRecovery::run(LogStore::Contents& contents) {
   contents.terms.assign(store_.terms_.begin(), store_.terms_.end());
   contents.configurations = std::move(configurations_);
   return read_tail(contents);
+}
+
+io::Status LogRecovery::replay() {
+  if (chain_.empty()) return {};
+  const log_format::SegmentHeader& first = found_[chain_.front()].header;
+  store_.base_index_ = store_.last_index_ = first.base_index;
+  store_.base_term_ = first.base_term;
+  store_.chain_.clear();
+  store_.places_.clear();
+  store_.terms_.clear();
+  configurations_.clear();
+  next_sequence_ = first.first_batch;
+  epoch_ = 0;
+  is_cut_below_base_ = has_torn_tail_ = false;
+  for (std::size_t i = 0; i < chain_.size(); ++i) {
+    std::optional<std::uint64_t> required_end;
+    if (i + 1 < chain_.size()) required_end = found_[chain_[i + 1]].header.before_end;
+    if (io::Status read = read_segment(chain_[i], required_end); !read.ok()) return read;
+  }
+  return {};
 }
 
 io::Status LogRecovery::read_last_batch() {
@@ -167,11 +189,6 @@ io::Status LogRecovery::find_chain() {
     generation = found.header.before_generation;
   }
   std::reverse(chain_.begin(), chain_.end());
-  const log_format::SegmentHeader& first = found_[chain_.front()].header;
-  store_.base_index_ = first.base_index;
-  store_.base_term_ = first.base_term;
-  store_.last_index_ = first.base_index;
-  next_sequence_ = first.first_batch;
   return {};
 }
 
@@ -280,7 +297,8 @@ io::Result<std::optional<LogRecovery::Batch>> LogRecovery::next_batch(std::strin
 io::Status LogRecovery::take(const Batch& batch, std::uint64_t generation) {
   const log_format::BatchHeader& header = batch.header;
   const Index last = store_.last_index_;
-  if (header.first <= store_.base_index_ || header.first > last + 1) {
+  is_cut_below_base_ = header.first <= store_.base_index_;
+  if (is_cut_below_base_ || header.first > last + 1) {
     return damaged(generation, batch.offset, "the batch begins with index " + std::to_string(header.first) +
                                                  ", the log ends at " + std::to_string(last));
   }

@@ -41,6 +41,8 @@ class LogRecovery {
   io::Result<std::optional<Batch>> next_batch(std::string_view bytes, std::uint64_t generation, std::uint64_t from);
   io::Status take(const Batch& batch, std::uint64_t generation);
   io::Result<std::string> read_file(std::uint64_t generation, std::uint64_t bytes);
+  // Reads the segments of the chain, from its first on.
+  io::Status replay();
   io::Status read_last_batch();
   io::Status read_tail(LogStore::Contents& contents);
   io::Error damaged(std::uint64_t generation, std::uint64_t offset, std::string_view what) const;
@@ -60,6 +62,7 @@ class LogRecovery {
   std::uint64_t epoch_max_ = 0;
   std::uint64_t end_ = 0;
   bool has_batch_ = false;
+  bool is_cut_below_base_ = false;  // a batch begins at or below the chain's base
   bool has_torn_tail_ = false;
 };
 

@@ -57,8 +57,10 @@ io::Status LogStore::confirm() {
     chain_.clear();
     if (io::Status begun = begin_empty(base_index_, base_term_); !begun.ok()) return begun;
   }
+  // Oldest first, as compaction does it.
   for (const std::string& path : left_over_) {
     if (io::Status removed = disk_.remove(path); !removed.ok()) return removed;
+    if (io::Status synced = disk_.sync_directory(log_format::kDirectory); !synced.ok()) return synced;
   }
   left_over_.clear();
   if (io::Status synced = disk_.sync_directory(log_format::kDirectory); !synced.ok()) return synced;

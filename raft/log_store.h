@@ -49,7 +49,8 @@
 // no filling then. It keeps its old bytes, but they are salted with their old generation and never pass.
 //
 // The first segment of the log may name one before it that is gone: compaction removed it. Since it removes the oldest first and
-// syncs the directory each time, a missing segment with an older one still there is damage.
+// syncs the directory each time, a missing segment with an older one still there is damage. A crash in between may leave segments
+// that a later batch cuts below their base: they do not count, and the log begins with the first segment behind them.
 //
 // Cuts: replay takes batches in order, so a batch that begins at or below the end of the log cuts it there. No cut stands
 // apart from its entries, so none can be skipped while its entries are kept.

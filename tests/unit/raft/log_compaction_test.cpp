@@ -181,6 +181,39 @@ TEST(LogCompaction, DoesNotBeginWhereALaterCutReachesBelow) {
   }
 }
 
+TEST(LogCompaction, IsCarriedOnWhenACrashLeavesSegmentsThatDoNotStandByThemselves) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
+  for (const auto action : {io::sim::FaultAction::kill, io::sim::FaultAction::power_loss}) {
+    bool has_struck = true;
+    for (uint64_t nth = 1; has_struck; ++nth) {
+      SCOPED_TRACE(nth);
+      DiskWorld disk(600 + nth);
+      Model model;
+      disk.run([&](io::Env& env) {
+        Opened opened = open(env);
+        append_ones(*opened.log, model, 18);
+        const std::vector<Entry> batch{entry(2, 3, std::string(900, 'n'))};
+        ASSERT_TRUE(opened.log->append(batch).ok());
+        model.append(batch);
+        append_ones(*opened.log, model, 9, 2);
+        model.compacted = 8;
+        disk.volume().script({action, std::nullopt, "raft/log", nth});
+        (void)opened.log->compact(8);
+      });
+      has_struck = disk.volume().scripted_left() == 0;
+      disk.volume().clear_scripted();
+      for (int life = 0; life < 2; ++life) {
+        const Opened found = look(disk);
+        ASSERT_TRUE(found.status.ok()) << found.status.error().to_text();
+        EXPECT_TRUE(is_right(found.contents, model)) << describe(found.contents, model);
+        disk.machine.power_loss();
+      }
+    }
+  }
+  EXPECT_GT(board.probes["raft log: interrupted compaction carried on"], 0u);
+}
+
 TEST(LogCompaction, ReusesABoundedNumberOfSegmentsAndNothingOldPassesInThem) {
   io::sim::Switchboard board;
   const io::sim::SwitchboardGuard guard(&board);
