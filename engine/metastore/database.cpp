@@ -237,28 +237,6 @@ void Database::close() {
   db_.reset();
 }
 
-io::Result<bool> Database::remove_a_file(io::KvHost& kv, const std::string& directory) {
-  const std::string path = kv.path(directory);
-  std::vector<std::string> names;
-  rocksdb::Status listed = kv.env()->GetChildren(path, &names);
-  if (listed.IsNotFound() || listed.IsPathNotFound()) {
-    return true;
-  }
-  if (!listed.ok()) {
-    return database_error(listed, directory);
-  }
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    if (name == "." || name == "..") {
-      continue;
-    }
-    rocksdb::Status removed = kv.env()->DeleteFile(path + "/" + name);
-    return removed.ok() ? io::Result<bool>(false) : io::Result<bool>(database_error(removed, directory + "/" + name));
-  }
-  rocksdb::Status removed = kv.env()->DeleteDir(path);
-  return removed.ok() ? io::Result<bool>(true) : io::Result<bool>(database_error(removed, directory));
-}
-
 uint64_t Database::fsm_bytes() const {
   uint64_t tables = 0;
   if (db_ == nullptr || !db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &tables)) {

@@ -150,8 +150,6 @@ class Database {
 
   // What the database in `directory` says of itself, looked at without changing a byte; zero where there is none.
   static io::Result<FsmState> peek(io::KvHost& kv, const std::string& directory);
-  // Removes one file of a closed database that is not the live one, or the directory once it is empty: true when nothing is left.
-  static io::Result<bool> remove_a_file(io::KvHost& kv, const std::string& directory);
 
  private:
   struct Prepared;

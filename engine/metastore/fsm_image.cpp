@@ -177,18 +177,21 @@ std::shared_ptr<Database> Fsm::make_database(const std::string& directory, bool 
   return std::make_shared<Database>(env_.kv, directory, std::move(settings));
 }
 
-// One file a lane call: what is queued behind it does not wait for the whole.
+// Not on the lane: to remove a large table takes long, and nothing else there has to wait for it. Nobody has the database open, once
+// the lane has done what was queued before.
 io::Status Fsm::remove_database(const std::string& directory) {
-  while (true) {
-    io::Result<bool> gone =
-        run_on(env_.store_lane, [&kv = env_.kv, directory] { return Database::remove_a_file(kv, directory); });
-    if (!gone.ok()) {
-      return gone.error();
-    }
-    if (*gone) {
-      return {};
+  io::Status idle = env_.store_lane.run([] {});
+  NARAD_CHECK(idle.ok(), "a lane call without a deadline failed");
+  io::Result<std::vector<std::string>> names = env_.disk.list(directory);
+  if (!names.ok()) {
+    return names.is(io::ErrorKind::not_found) ? io::Status() : io::Status(names.error());
+  }
+  for (const std::string& name : *names) {
+    if (io::Status removed = env_.disk.remove(directory + "/" + name); !removed.ok()) {
+      return removed;
     }
   }
+  return env_.disk.remove(directory);
 }
 
 void Fsm::report_left_over(const io::Error& error) {
@@ -219,10 +222,8 @@ void Fsm::remove_leftovers() {
 // Closes a database that is not the live one, and removes it. What stays is removed at the next open.
 void Fsm::discard(std::shared_ptr<Database> database) {
   const std::string directory = database->directory();
-  run_on(env_.store_lane, [database] {
-    database->close();
-    return true;
-  });
+  io::Status closed = env_.store_lane.run([database] { database->close(); });
+  NARAD_CHECK(closed.ok(), "a lane call without a deadline failed");
   if (io::Status removed = remove_database(directory); !removed.ok()) {
     report_left_over(removed.error());
   }
@@ -231,20 +232,34 @@ void Fsm::discard(std::shared_ptr<Database> database) {
 io::Status Fsm::add_rows(ImageReader& image, std::shared_ptr<Database> next, bool is_checked) {
   OnLane installer(env_.store_lane, std::make_shared<ImageInstaller>(env_.kv, std::move(next), is_checked),
                    [](ImageInstaller& made) { made.give_up(); });
-  while (true) {
-    io::Result<std::string> block = image.next_block();
-    if (!block.ok() && is_checked) {
-      return block.error();
+  bool is_over = false;
+  while (!is_over) {
+    // A slice's worth of blocks a call: going there and back costs more than a block.
+    std::vector<std::string> blocks;
+    size_t bytes = 0;
+    while (!is_over && bytes < kSliceBytes) {
+      io::Result<std::string> block = image.next_block();
+      if (!block.ok() && is_checked) {
+        return block.error();
+      }
+      is_over = !block.ok() || block->empty();
+      if (!is_over) {
+        bytes += block->size();
+        blocks.push_back(std::move(*block));
+      }
     }
-    if (!block.ok() || block->empty()) {
-      return run_on(env_.store_lane, [made = installer.get()] { return made->finish(); });
-    }
-    io::Status added =
-        run_on(env_.store_lane, [made = installer.get(), rows = std::move(*block)] { return made->add(rows); });
+    io::Status added = run_on(env_.store_lane, [made = installer.get(), blocks = std::move(blocks)] {
+      io::Status status;
+      for (size_t i = 0; status.ok() && i < blocks.size(); ++i) {
+        status = made->add(blocks[i]);
+      }
+      return status;
+    });
     if (!added.ok()) {
       return added;
     }
   }
+  return run_on(env_.store_lane, [made = installer.get()] { return made->finish(); });
 }
 
 // Reads back what has become of the image, which is what this node will live on.

@@ -14,12 +14,13 @@ namespace engine::metastore {
 
 namespace {
 
-// Written back while the table is filled, so that its sync at the end is short.
+// Written back while the table is filled, each step waiting for the one before: so neither a step nor the sync at the end is long.
 constexpr uint64_t kWriteBackBytes = 1u << 20;
 
 rocksdb::EnvOptions env_options(const rocksdb::Options& options) {
   rocksdb::EnvOptions result(options);
   result.bytes_per_sync = kWriteBackBytes;
+  result.strict_bytes_per_sync = true;
   return result;
 }
 
