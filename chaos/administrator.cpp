@@ -1,6 +1,5 @@
 #include "chaos/administrator.h"
 
-#include "io/sim/machine.h"
 #include "raft/server.h"
 
 namespace chaos {

@@ -53,7 +53,7 @@ sim::WorldOptions world_options(const Plan& plan) {
 sim::LivenessBounds bounds_of(const Setup& setup) {
   // What is still down or frozen at the heal comes back within 10 s; then a few rounds of elections, each with its own draw.
   const io::Duration election = 20 * setup.election_max + 5s;
-  return {10s + election, 12s + 3 * election, 20s + election, 10s + election};
+  return {10s + election, 20s + election, 10s + election, 12s + 3 * election};
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace sim {
 
 struct LivenessBounds {
   io::Duration leader{0};    // from the heal to one leader
-  io::Duration promotion{0}; // then until every node is a voter
   io::Duration ready{0};     // then to readiness of every node
   io::Duration write{0};     // then for one write
+  io::Duration promotion = std::chrono::seconds(12);  // from one leader until every node is a voter
 };
 
 // Runs the world until the duties are done or one is late; faults must have ended. Violations are recorded in the world.
