@@ -25,7 +25,11 @@ void Core::on_append_request(Message&& message) {
   }
   // What lies at or below the base is covered by committed entries, which every leader has: it matches.
   const bool is_below_base = message.log_index < log_.base_index();
-  if (is_below_base) SOMETIMES("raft: append begins below the log's base");
+  if (is_below_base) {
+    SOMETIMES("raft: append begins below the log's base");
+    // A leader that knows nothing of this server's image would otherwise probe below it for ever.
+    proven_ = std::max(proven_, log_.base_index());
+  }
   if (!is_below_base && !log_.matches(message.log_index, message.log_term)) {
     refuse_append(message);
     return;

@@ -1,0 +1,282 @@
+// Snapshots through servers with real stores, links and fibers in the simulator: taken, compacted behind, sent, resumed, installed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tests/support/server_world.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using tests::ServerWorld;
+
+std::string violations(const ServerWorld& servers) {
+  std::string all;
+  for (const std::string& each : servers.world.violations()) all += each + "\n";
+  return all;
+}
+
+// A world whose servers take a snapshot every few entries, keep no log behind it, and cut it into little chunks.
+struct SnapshotWorld : ServerWorld {
+  explicit SnapshotWorld(uint64_t seed, int count = 3) : ServerWorld(seed, count) {
+    options.snapshots.threshold = 5;
+    options.snapshots.interval = 20ms;
+    options.snapshots.trailing = 0;
+    options.snapshots.store.chunk_bytes = 512;
+    options.core.tail_bytes_max = 1;
+    options.log.segment_bytes = 4096;
+    options.log.fill_step_bytes = 4096;
+    start_all();
+    const int found = await_leader();
+    NARAD_CHECK(found >= 0, "a healthy cluster elects a leader");
+    first_leader = static_cast<size_t>(found);
+    follower = (first_leader + 1) % static_cast<size_t>(count);
+  }
+
+  // Writes `count` commands one after another through whoever leads.
+  void write(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string command = "command " + std::to_string(written.size()) + std::string(60, '.');
+      for (int tries = 0; tries < 100; ++tries) {
+        const int now = await_leader();
+        NARAD_CHECK(now >= 0, "a majority elects a leader");
+        auto call = propose(static_cast<size_t>(now), command);
+        NARAD_CHECK(run_until([&] { return call->done; }, 10s), "a proposal ends");
+        NARAD_CHECK(call->answer.outcome != raft::Outcome::unknown, "nothing is in doubt in this world");
+        if (call->answer.ok()) break;
+        world.run_for(50ms);
+      }
+      written.push_back(command);
+    }
+  }
+  // Runs until all servers but `gone` are up and have applied everything.
+  bool all_level(io::Duration limit = 20s) {
+    return run_until([&] {
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        if (i == gone) continue;
+        if (!is_up(i) || nodes[i]->state_machine->commands != written) return false;
+      }
+      return true;
+    }, limit);
+  }
+  // Where each server is, for a failure's text.
+  std::string describe() const {
+    std::string text;
+    for (const auto& node : nodes) {
+      text += node->machine->name() + ": ";
+      if (node->server == nullptr) {
+        text += "down " + node->open_error + node->failure + "\n";
+        continue;
+      }
+      const raft::ServerStatus status = node->server->status();
+      text += std::string(to_string(status.role)) + " term " + std::to_string(status.term) + " log " + std::to_string(status.log_base) +
+              ".." + std::to_string(status.last) + " durable " + std::to_string(status.durable) + " commit " +
+              std::to_string(status.commit) + " applied " + std::to_string(status.applied) + " snapshot " +
+              std::to_string(status.snapshot) + " commands " + std::to_string(node->state_machine->commands.size()) + " of " +
+              std::to_string(written.size()) + "\n";
+      for (const raft::PeerStatus& peer : status.peers) {
+        text += "  " + peer.id + " match " + std::to_string(peer.match) + " state " + std::to_string(static_cast<int>(peer.state)) +
+                (peer.is_connected ? " connected\n" : " not connected\n");
+      }
+    }
+    return text;
+  }
+  // Writes until every live server has cut its log behind two snapshots.
+  bool all_compacted() {
+    for (int rounds = 0; rounds < 50; ++rounds) {
+      bool has_all = true;
+      for (size_t i = 0; i < nodes.size(); ++i) has_all = has_all && (!is_up(i) || nodes[i]->server->status().log_base > 0);
+      if (has_all) return true;
+      write(6);
+      world.run_for(50ms);
+    }
+    return false;
+  }
+
+  size_t first_leader = 0;
+  size_t follower = 0;
+  size_t gone = ~size_t{0};
+  std::vector<std::string> written;
+};
+
+TEST(ServerSnapshot, EveryServerTakesSnapshotsAndCutsItsLogBehindThem) {
+  SnapshotWorld servers(1);
+  servers.write(40);
+  ASSERT_TRUE(servers.all_compacted());
+  for (size_t i = 0; i < 3; ++i) {
+    const raft::ServerStatus status = servers[i].server->status();
+    EXPECT_GE(status.snapshot, status.log_base) << "the log reaches back to the snapshot";
+    EXPECT_GE(servers[i].server->counters().snapshots_taken, 2u);
+    EXPECT_GT(status.snapshot_bytes, 0u);
+  }
+  EXPECT_TRUE(servers.all_level());
+  EXPECT_EQ(violations(servers), "");
+}
+
+TEST(ServerSnapshot, AFollowerBehindTheLogIsBroughtUpByAnImageAndTheLogAfterIt) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.start(servers.follower);
+    servers.write(5);
+    EXPECT_TRUE(servers.all_level());
+    EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 1u);
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+TEST(ServerSnapshot, ARestartGoesOnFromTheNewestSnapshotAndTheLog) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed);
+    for (int round = 0; round < 3; ++round) {
+      servers.write(12);
+      servers.all_compacted();
+      for (size_t i = 0; i < 3; ++i) {
+        if (seed % 2 == 0) servers[i].machine->kill();
+        else servers[i].machine->power_loss();
+      }
+      servers.world.run_for(10ms);
+      servers.start_all();
+    }
+    servers.write(1);
+    EXPECT_TRUE(servers.all_level()) << servers[0].open_error << servers[1].open_error << servers[2].open_error;
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+// Scenario SI-06 and the order of an install: whatever the crash point, the next start leads to the same end.
+void crash_at_every_operation(io::sim::FaultAction action) {
+  int hits = 0;
+  for (uint64_t nth = 1; nth < 200; ++nth) {
+    SCOPED_TRACE(nth);
+    SnapshotWorld servers(nth);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    io::sim::ScriptedFault fault;
+    fault.action = action;
+    fault.nth = nth;
+    servers[servers.follower].machine->volume().script(fault);
+    servers.start(servers.follower);
+    const bool is_struck = servers.run_until([&] { return servers[servers.follower].machine->process() == nullptr; }, 1500ms);
+    hits += is_struck ? 1 : 0;
+    servers[servers.follower].machine->volume().clear_scripted();
+    if (is_struck) servers.start(servers.follower);
+    servers.write(3);
+    ASSERT_TRUE(servers.all_level()) << servers.describe();
+    ASSERT_EQ(violations(servers), "");
+    if (!is_struck) break;
+  }
+  EXPECT_GT(hits, 20) << "receiving, publishing, resetting and installing have that many operations";
+}
+
+TEST(ServerSnapshot, AKillAtAnyDiskOperationOfAnInstallIsMadeGoodByTheNextStart) {
+  crash_at_every_operation(io::sim::FaultAction::kill);
+}
+TEST(ServerSnapshot, APowerLossAtAnyDiskOperationOfAnInstallIsMadeGoodByTheNextStart) {
+  crash_at_every_operation(io::sim::FaultAction::power_loss);
+}
+
+TEST(ServerSnapshot, ATransferThatBreaksGoesOnWhereItStopped) {
+  SnapshotWorld servers(4);
+  servers.write(3);
+  servers[servers.follower].machine->kill();
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  io::sim::Network& network = servers.world.network();
+  network.set_latency({{{1'000'000, 5ms, 6ms}}});
+  servers.start(servers.follower);
+  // Breaks the way again and again, each time after a few chunks.
+  for (int i = 0; i < 6; ++i) {
+    servers.world.run_for(130ms);
+    for (size_t other = 0; other < 3; ++other) {
+      if (other != servers.follower) network.break_connections(*servers[other].machine, *servers[servers.follower].machine);
+    }
+  }
+  EXPECT_TRUE(servers.all_level(20s));
+  EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 1u);
+  EXPECT_EQ(violations(servers), "");
+}
+
+// Scenario SI-03, SI-04.
+TEST(ServerSnapshot, ANewLeaderTakesTheTransferOver) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed, 5);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.write(60);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.world.network().set_latency({{{1'000'000, 5ms, 6ms}}});
+    servers.start(servers.follower);
+    servers.world.run_for(std::chrono::milliseconds(60 + 20 * seed));
+    const int leader = servers.ServerWorld::leader();
+    if (leader >= 0 && static_cast<size_t>(leader) != servers.follower) {
+      servers.gone = static_cast<size_t>(leader);
+      servers[servers.gone].machine->kill();
+    }
+    servers.write(3);
+    EXPECT_TRUE(servers.all_level(30s));
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+TEST(ServerSnapshot, AFollowerWithoutRoomTakesTheImageWhenThereIsRoom) {
+  SnapshotWorld servers(6);
+  servers.write(3);
+  servers[servers.follower].machine->kill();
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  auto& volume = servers[servers.follower].machine->volume();
+  volume.set_capacity(volume.used() + 2000);
+  servers.start(servers.follower);
+  servers.world.run_for(3s);
+  ASSERT_TRUE(servers.is_up(servers.follower)) << servers[servers.follower].open_error << servers[servers.follower].failure;
+  EXPECT_NE(servers[servers.follower].state_machine->commands, servers.written);
+  volume.set_capacity(std::numeric_limits<uint64_t>::max());
+  servers.write(1);
+  EXPECT_TRUE(servers.all_level(20s));
+  EXPECT_EQ(violations(servers), "");
+}
+
+// Scenario SC-10.
+TEST(ServerSnapshot, CommandsAndHeartbeatsGoOnWhileASlowImageIsWritten) {
+  SnapshotWorld servers(8);
+  servers.write(10);
+  for (size_t i = 0; i < 3; ++i) servers[i].state_machine->write_time = 200ms;
+  const raft::Term term = servers[servers.first_leader].server->core().term();
+  const io::Instant begun = servers.world.now();
+  servers.write(200);
+  EXPECT_LT(servers.world.now() - begun, 10s);
+  EXPECT_EQ(servers[servers.first_leader].server->core().term(), term) << "nobody campaigned";
+  EXPECT_TRUE(servers.all_level());
+  EXPECT_EQ(violations(servers), "");
+}
+
+TEST(ServerSnapshot, AFollowerALittleBehindIsServedFromTheLogOnTheDisk) {
+  SnapshotWorld servers(9);
+  servers.write(3);
+  servers.options.snapshots.trailing = 1000;
+  for (size_t i = 0; i < 3; ++i) {
+    servers[i].machine->kill();
+    servers.start(i);
+  }
+  servers.write(3);
+  servers[servers.follower].machine->kill();
+  servers.write(40);
+  servers.start(servers.follower);
+  servers.write(1);
+  EXPECT_TRUE(servers.all_level());
+  EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 0u);
+  EXPECT_EQ(violations(servers), "");
+}
+
+}  // namespace
