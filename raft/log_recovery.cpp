@@ -288,6 +288,9 @@ io::Result<std::optional<LogRecovery::Batch>> LogRecovery::next_batch(std::strin
         has_batch_ && header.sequence + 1 == next_sequence_ && header.frontier == last_frontier_;
     if (!is_next && !is_repeat) continue;
     if (!log_format::parse_batch_body(bytes, generation, *at, header, scratch_)) continue;
+    if (is_next && header.frontier != from) {
+      return damaged(generation, *at, "the batch does not name the end of the one before as synced");
+    }
     if (*at != from) SOMETIMES("raft log: lost batch made good by its repetition");
     return std::optional(Batch{*at, header});
   }
@@ -301,6 +304,14 @@ io::Status LogRecovery::take(const Batch& batch, std::uint64_t generation) {
   if (is_cut_below_base_ || header.first > last + 1) {
     return damaged(generation, batch.offset, "the batch begins with index " + std::to_string(header.first) +
                                                  ", the log ends at " + std::to_string(last));
+  }
+  Term term = store_.term(header.first - 1).value();
+  for (const log_format::EntryView& entry : scratch_) {
+    if (entry.term < term) {
+      SOMETIMES("raft log: falling terms refused");
+      return damaged(generation, batch.offset, "term " + std::to_string(entry.term) + " follows term " + std::to_string(term));
+    }
+    term = entry.term;
   }
   if (header.first <= last) SOMETIMES("raft log: cut replayed");
   while (!configurations_.empty() && configurations_.back().index >= header.first) configurations_.pop_back();

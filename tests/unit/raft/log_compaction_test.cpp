@@ -402,6 +402,7 @@ void history(io::Env& env, Model& done, Model& trying) {
   done.compacted = done.base;
   trying = done;
   LogStore& log = *opened.log;
+  raft::Term term = opened.contents.last_term();
   const auto carry_out = [&](auto&& step) {
     io::Status status = step();
     for (int i = 0; i < 3 && status.is(io::ErrorKind::no_space); ++i) status = step();
@@ -409,14 +410,16 @@ void history(io::Env& env, Model& done, Model& trying) {
     return status.ok();
   };
   for (Index step = 1; step <= 14; ++step) {
+    ++term;
     if (step == 9) {
-      trying = Model{done.last() + 5, 40, {}, done.last() + 5};
+      term += 20;
+      trying = Model{done.last() + 5, term, {}, done.last() + 5};
       if (!carry_out([&] { return log.reset(trying.base, trying.base_term); })) return;
     }
     std::vector<Entry> batch;
     const Index first = step % 4 == 0 && done.entries.size() > 2 ? done.last() - 1 : done.last() + 1;
     for (Index i = 0; i < step % 3 + 2; ++i) {
-      batch.push_back(entry(step, first + i, std::string(300 + step * 61 % 700, static_cast<char>('a' + step))));
+      batch.push_back(entry(term, first + i, std::string(300 + step * 61 % 700, static_cast<char>('a' + step))));
     }
     trying = done;
     trying.append(batch);

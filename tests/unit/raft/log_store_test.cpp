@@ -215,6 +215,19 @@ TEST(LogStore, RefusesANewerFormatByName) {
 }
 
 // Scenarios PT-04 and LR-13.
+TEST(LogStore, RefusesTermsThatFall) {
+  DiskWorld disk(1);
+  disk.run([](io::Env& env) {
+    Opened opened = open(env);
+    append(*opened.log, {entry(2, 1, "two")});
+    append(*opened.log, {entry(1, 2, "one")});
+  });
+  const Opened found = look(disk);
+  ASSERT_TRUE(found.status.is(io::ErrorKind::corrupt));
+  EXPECT_NE(found.status.error().message.find(kFirst + ": damaged at offset "), std::string::npos) << found.status.error().message;
+  EXPECT_NE(found.status.error().message.find("term 1 follows term 2"), std::string::npos) << found.status.error().message;
+}
+
 TEST(LogStore, EntriesThatWereCutDoNotComeBack) {
   DiskWorld disk(10);
   disk.run([](io::Env& env) {
@@ -355,11 +368,12 @@ void history(io::Env& env, std::vector<Entry>& done, std::vector<Entry>& trying)
   Opened opened = open(env);
   if (!opened.status.ok()) return;
   done = trying = opened.entries;
+  const raft::Term before = done.empty() ? 0 : done.back().term;
   for (Index step = 1; step <= 12; ++step) {
     std::vector<Entry> batch;
     const Index first = step % 4 == 0 && done.size() > 2 ? done.size() - 1 : done.size() + 1;
     for (Index i = 0; i < step % 3 + 1; ++i) {
-      batch.push_back(entry(step, first + i, std::string(step * 61 % 700, static_cast<char>('a' + step))));
+      batch.push_back(entry(before + step, first + i, std::string(step * 61 % 700, static_cast<char>('a' + step))));
     }
     trying = done;
     trying.resize(first - 1);
