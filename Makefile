@@ -1,6 +1,6 @@
 # Two commands on a fresh Debian 12: `make serve` and `make test`. The rest is for those who work on the tree.
 
-.PHONY: help deps build serve test soak sanitize bench clean
+.PHONY: help deps build serve test soak sanitize fuzz bench clean
 
 help:
 	@echo "make serve     run one node on the loopback address with its data under ./data"
@@ -8,6 +8,7 @@ help:
 	@echo "make build     the release build: build/release/narad and build/release/narad-chaos"
 	@echo "make soak      the long runs: 200 kill -9s of real processes, a sweep of 2000 seeds"
 	@echo "make sanitize  the tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer"
+	@echo "make fuzz      every fuzz target for FUZZ_SECONDS (60) seconds; FUZZ_TARGETS narrows them down"
 	@echo "make bench     the benchmarks, one JSON line a figure"
 	@echo "make clean     remove build/"
 
@@ -37,6 +38,12 @@ sanitize: deps
 	  cmake --preset $$preset --log-level=WARNING && cmake --build --preset $$preset && \
 	  echo "$$preset:" && scripts/test.sh $$preset || exit 1; \
 	done
+
+fuzz: deps
+	@scripts/deps.sh --fuzz
+	@cmake --preset fuzz --log-level=WARNING
+	@cmake --build --preset fuzz
+	@scripts/fuzz.sh
 
 bench:
 	@scripts/deps.sh --bench

@@ -9,6 +9,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined")
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fsanitize=thread")
+# Instrumented for libFuzzer, whose own main a fuzz target alone links.
+set(CMAKE_CXX_FLAGS_FUZZ "-O1 -g1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined")
+set(CMAKE_EXE_LINKER_FLAGS_FUZZ "-fsanitize=address,undefined")
 set(CMAKE_EXE_LINKER_FLAGS_ASAN "-fsanitize=address,undefined")
 set(CMAKE_EXE_LINKER_FLAGS_TSAN "-fsanitize=thread")
 
@@ -23,6 +26,7 @@ endif()
 add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=" "-fmacro-prefix-map=../../=")
 
 find_program(NARAD_GOLD ld.gold)
-if(NARAD_GOLD)
+# Gold warns of a hundred symbols of clang's sanitizers.
+if(NARAD_GOLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Fuzz")
   add_link_options(-fuse-ld=gold)
 endif()

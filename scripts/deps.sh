@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the build and the tests need; does nothing when all are there.
-# usage: scripts/deps.sh [--bench]      --bench adds what the benchmarks compare with (etcd) and load with (wrk)
+# usage: scripts/deps.sh [--bench] [--fuzz]
+#   --bench adds what the benchmarks compare with (etcd) and load with (wrk), --fuzz clang with libFuzzer and the sanitizers
 set -euo pipefail
 
 packages=(
@@ -12,7 +13,8 @@ packages=(
 for argument in "$@"; do
   case $argument in
     --bench) packages+=(etcd-server wrk) ;;
-    *) echo "usage: scripts/deps.sh [--bench]" >&2; exit 2 ;;
+    --fuzz) packages+=(clang-14 libclang-rt-14-dev llvm-14) ;;
+    *) echo "usage: scripts/deps.sh [--bench] [--fuzz]" >&2; exit 2 ;;
   esac
 done
 
