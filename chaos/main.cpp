@@ -86,6 +86,7 @@ struct RunArguments {
   std::optional<uint64_t> seed;
   std::string plan_file;
   std::string trace_file;
+  std::string raft_trace_file;
   std::string log_file;
   std::vector<std::string> defects;
   std::string out = chaos::kPlanDirectory;
@@ -107,6 +108,7 @@ int run_one(const RunArguments& arguments) {
   const bool is_stored = !arguments.plan_file.empty() && !arguments.seed && arguments.defects.empty();
   chaos::RunOptions options;
   std::ofstream trace;
+  std::ofstream raft_trace;
   std::ofstream log;
   const auto open = [](std::ofstream& file, const std::string& path) {
     file.open(path);
@@ -117,6 +119,10 @@ int run_one(const RunArguments& arguments) {
   if (!arguments.trace_file.empty()) {
     open(trace, arguments.trace_file);
     options.trace = [&trace](std::string_view line) { trace << line << '\n'; };
+  }
+  if (!arguments.raft_trace_file.empty()) {
+    open(raft_trace, arguments.raft_trace_file);
+    options.raft_trace = [&raft_trace](std::string_view line) { raft_trace << line << '\n'; };
   }
   if (!arguments.log_file.empty()) {
     open(log, arguments.log_file);
@@ -158,6 +164,7 @@ int run_program(int argc, char** argv) {
   run->add_option("--seed", seed_text, "the seed; with --plan it replaces the plan's");
   run->add_option("--plan", one.plan_file, "a plan file instead of the seed's own plan");
   run->add_option("--trace", one.trace_file, "write one line an event to this file");
+  run->add_option("--raft-trace", one.raft_trace_file, "write one JSON object a raft event to this file");
   run->add_option("--log", one.log_file, "write the nodes' log lines to this file");
   run->add_option("--defect", one.defects, "switch a defect on");
   run->add_option("--out", one.out, "directory for the plan of a failing run")->capture_default_str();
@@ -166,6 +173,7 @@ int run_program(int argc, char** argv) {
   CLI::App* replay = app.add_subcommand("replay", "run a seed or a stored plan again");
   replay->add_option("target", target, "a seed or a plan file")->required();
   replay->add_option("--trace", one.trace_file, "write one line an event to this file");
+  replay->add_option("--raft-trace", one.raft_trace_file, "write one JSON object a raft event to this file");
   replay->add_option("--log", one.log_file, "write the nodes' log lines to this file");
   replay->add_option("--defect", one.defects, "switch a defect on");
   replay->add_option("--out", one.out, "directory for the plan of a failing run")->capture_default_str();

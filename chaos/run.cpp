@@ -65,6 +65,9 @@ RunResult run_plan(const Plan& plan, const RunOptions& options) {
   if (options.trace) {
     world.io().set_trace_sink(options.trace);
   }
+  if (options.raft_trace) {
+    world.set_raft_trace(options.raft_trace);
+  }
   if (options.log) {
     world.set_log_tap(options.log);
   }

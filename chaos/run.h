@@ -34,6 +34,8 @@ struct RunResult {
 struct RunOptions {
   // One readable line an event; null: none.
   std::function<void(std::string_view line)> trace;
+  // One JSON object a raft event (docs/raft-trace.md); null: none.
+  std::function<void(std::string_view line)> raft_trace;
   // The nodes' log lines, from info on; null: none.
   std::function<void(std::string_view line)> log;
   // Wing-Gong searches over the history; by default on every eighth seed.

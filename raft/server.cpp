@@ -47,7 +47,13 @@ RaftServer::~RaftServer() = default;
 
 void RaftServer::step(Message&& message) {
   ++counters_.messages_received;
-  core_->step(std::move(message), env_.now());
+  if (observer_ == nullptr) {
+    core_->step(std::move(message), env_.now());
+  } else {
+    const Message taken = message;
+    core_->step(std::move(message), env_.now());
+    observer_->message_taken(*core_, taken);
+  }
   wake();
 }
 
@@ -66,6 +72,7 @@ void RaftServer::drive() {
   if (observer_ != nullptr) observer_->core_changed(*core_);
   while (core_->has_ready()) {
     core_->ready(ready_);
+    if (observer_ != nullptr) observer_->ready_taken(*core_, ready_);
     follow_configuration();
     note_role_changes();
     // In this order: the store lane and the disk work while this thread writes messages.
@@ -90,6 +97,7 @@ io::Instant RaftServer::next_due() const { return std::min(core_->next_deadline(
 
 void RaftServer::send_all(std::vector<Message>& messages) {
   for (Message& message : messages) {
+    if (observer_ != nullptr) observer_->message_sent(*core_, message);
     const auto at = links_.find(message.to);
     if (at == links_.end() || !at->second.link->send(std::move(message))) {
       ++counters_.messages_dropped;

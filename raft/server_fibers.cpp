@@ -92,18 +92,21 @@ bool RaftServer::persist(PendingWrite& write) {
     ++counters_.hard_state_syncs;
     log_->set_stable_record(stable_->record().sequence);
     core_->hard_state_persisted(*write.hard_state);
+    if (observer_ != nullptr) observer_->persisted(*core_);
   }
   if (write.log_reset) {
     const LogReset reset = *write.log_reset;
     env_.log.info("raft: the log begins anew behind an image", {{"index", reset.index}, {"term", reset.term}});
     if (!until_there_is_room(reset.index, [&] { return log_->reset(reset.index, reset.term); })) return false;
     core_->log_reset(reset.index);
+    if (observer_ != nullptr) observer_->persisted(*core_);
   }
   if (!write.entries.empty()) {
     if (!append_until_there_is_room(write.entries)) return false;
     counters_.log_syncs = log_->syncs();
     counters_.entries_appended += write.entries.size();
     core_->persisted(write.append_term, write.entries.back().index);
+    if (observer_ != nullptr) observer_->persisted(*core_);
     if (log_->wants_segment()) segment_wanted_.notify_one();
   }
   return true;
@@ -207,6 +210,7 @@ bool RaftServer::apply_batch(const std::vector<Entry>& batch) {
   }
   counters_.entries_applied += batch.size();
   core_->applied(batch.back().index);
+  if (observer_ != nullptr) observer_->applied(*core_);
   release_applied();
   return true;
 }

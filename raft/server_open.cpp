@@ -206,6 +206,7 @@ void RaftServer::make_core() {
   is_cluster_recorded_ = record.cluster.is_known();
   core_ = std::make_unique<Core>(std::move(identity), options_.core, std::move(initial),
                                  env_.random.stream("raft election timeout", options_.id), env_.now());
+  if (observer_ != nullptr) observer_->opened(*core_);
 }
 
 }  // namespace raft

@@ -132,6 +132,7 @@ bool RaftServer::install(const SnapshotLabel& label) {
   if (observer_ != nullptr) observer_->image_installed(label);
   proposals_.covered(label.index);
   core_->snapshot_installed(label.index);
+  if (observer_ != nullptr) observer_->applied(*core_);
   release_applied();
   return true;
 }

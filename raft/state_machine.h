@@ -76,16 +76,29 @@ class StateMachine {
   virtual bool is_stopped() const = 0;
 };
 
-// Told what the server does, for checks of a world or a test. Null in production. Must not wait, must not call back.
+// Told what the server does, for checks of a world or a test and for traces. Null in production. Must not wait, must not call
+// back; what it is given is valid during the call. Every call comes with the core as the event left it.
 class Observer {
  public:
   virtual ~Observer() = default;
+  // A life begins: the core was made of what the disk holds.
+  virtual void opened(const Core&) {}
+  // The core has taken `message` (which may have been dropped as outdated or malformed).
+  virtual void message_taken(const Core&, const Message& message) { (void)message; }
   // The core has taken one or more inputs; nothing of what follows from them has left the server yet.
   virtual void core_changed(const Core&) {}
+  // What the core asks to be done, before any of it is.
+  virtual void ready_taken(const Core&, const Ready& ready) { (void)ready; }
+  // `message` is handed to the link to its receiver: from now on it may leave.
+  virtual void message_sent(const Core&, const Message& message) { (void)message; }
+  // The core was told that its hard state, or its log up to core.durable_index(), is durable.
+  virtual void persisted(const Core&) {}
   // The state machine has applied `entry`; `answer` is empty for entries that never reach it.
   virtual void entry_applied(const Entry&, const std::string& answer) { (void)answer; }
   // The state machine's state was replaced by the image of that label.
   virtual void image_installed(const SnapshotLabel&) {}
+  // The core was told that the state machine has applied everything up to core.applied_index().
+  virtual void applied(const Core&) {}
 };
 
 }  // namespace raft

@@ -29,7 +29,28 @@ class World::Watcher final : public raft::Observer {
  public:
   Watcher(World& world, int node, uint64_t life) : world_(world), node_(node), life_(life) {}
 
-  void core_changed(const raft::Core& core) override { world_.core_changed(node_, life_, core, *this); }
+  void core_changed(const raft::Core& core) override {
+    if (RaftTrace* trace = this->trace()) trace->core_changed(source(), core);
+    world_.core_changed(node_, life_, core, *this);
+  }
+  void opened(const raft::Core& core) override {
+    if (RaftTrace* trace = this->trace()) trace->opened(source(), core);
+  }
+  void message_taken(const raft::Core& core, const raft::Message& message) override {
+    if (RaftTrace* trace = this->trace()) trace->message_taken(source(), core, message);
+  }
+  void ready_taken(const raft::Core& core, const raft::Ready& ready) override {
+    if (RaftTrace* trace = this->trace()) trace->ready_taken(source(), core, ready);
+  }
+  void message_sent(const raft::Core& core, const raft::Message& message) override {
+    if (RaftTrace* trace = this->trace()) trace->message_sent(source(), core, message);
+  }
+  void persisted(const raft::Core& core) override {
+    if (RaftTrace* trace = this->trace()) trace->persisted(source(), core);
+  }
+  void applied(const raft::Core& core) override {
+    if (RaftTrace* trace = this->trace()) trace->applied(source(), core);
+  }
   void entry_applied(const raft::Entry& entry, const std::string& answer) override {
     world_.entry_applied(node_, life_, entry, answer);
   }
@@ -42,6 +63,13 @@ class World::Watcher final : public raft::Observer {
   bool is_new = true;
 
  private:
+  // Null for a life that has ended: what unwinds of it is no event.
+  RaftTrace* trace() const {
+    const bool is_current = world_.nodes_[static_cast<size_t>(node_)].life == life_;
+    return is_current && world_.raft_trace_ ? &*world_.raft_trace_ : nullptr;
+  }
+  RaftTrace::Source source() const { return {node_, life_, world_.now()}; }
+
   World& world_;
   int node_;
   uint64_t life_;
@@ -80,6 +108,8 @@ World::~World() {
   is_closing_ = true;
   io_.reset();
 }
+
+void World::set_raft_trace(std::function<void(std::string_view line)> sink) { raft_trace_.emplace(std::move(sink)); }
 
 std::string World::http_address(int node) const { return node_name(node) + ":7942"; }
 std::string World::cluster_address(int node) const { return nodes_[static_cast<size_t>(node)].config.cluster.addr; }

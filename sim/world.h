@@ -26,6 +26,7 @@
 #include "sim/history.h"
 #include "sim/load.h"
 #include "sim/log_book.h"
+#include "sim/raft_trace.h"
 #include "sim/violation.h"
 
 namespace sim {
@@ -114,6 +115,9 @@ class World {
   // Every log line of the nodes, from info on, with time and node. Before start().
   void set_log_tap(std::function<void(std::string_view line)> tap);
 
+  // One JSON object a line for each raft event (raft_trace.h). Before start().
+  void set_raft_trace(std::function<void(std::string_view line)> sink);
+
   // Records a broken rule and stops the run. May be called from anywhere.
   void fail(std::string rule, std::string sentence);
   void fail(const Violation& violation) { fail(violation.rule, violation.sentence); }
@@ -165,6 +169,7 @@ class World {
   io::Instant trouble_until_{};
   std::function<void(Moment, int)> on_moment_;
   std::function<void(std::string_view)> log_tap_;
+  std::optional<RaftTrace> raft_trace_;
   bool load_over_ = false;
   io::Event load_over_event_;
   std::optional<Violation> violation_;
