@@ -96,6 +96,30 @@ void add_raft(Sheet& sheet, const MetricsSnapshot& s) {
   sheet.counter("narad_raft_log_syncs_total", "data syncs of the raft log", number(s.raft_log_syncs_total));
   sheet.counter("narad_raft_hard_state_syncs_total", "data syncs of term and vote", number(s.raft_hard_state_syncs_total));
   sheet.counter("narad_raft_leader_changes_total", "changes of the followed leader", number(s.raft_leader_changes_total));
+  sheet.gauge("narad_raft_log_first_index", "first entry that the raft log still holds", number(s.raft_log_first_index));
+  sheet.gauge("narad_raft_snapshot_index", "index of the newest snapshot; 0: none", number(s.raft_snapshot_index));
+  sheet.counter("narad_raft_snapshots_taken_total", "snapshots taken", number(s.raft_snapshots_taken_total));
+  sheet.counter("narad_raft_snapshots_sent_total", "snapshots sent whole to another server", number(s.raft_snapshots_sent_total));
+  sheet.counter("narad_raft_snapshots_installed_total", "received snapshots installed", number(s.raft_snapshots_installed_total));
+  sheet.counter("narad_raft_transfers_total", "hand-overs of leadership that another server took", number(s.raft_transfers_total));
+  sheet.counter("narad_raft_transfers_failed_total", "hand-overs of leadership that came to nothing",
+                number(s.raft_transfers_failed_total));
+  sheet.gauge("narad_raft_disk_full", "1 while the raft log waits for room", flag(s.raft_disk_full));
+}
+
+// What a leader knows of the others.
+void add_raft_peers(Sheet& sheet, const MetricsSnapshot& s) {
+  std::vector<Sheet::Value> match, contact, replicating, snapshot;
+  for (const MetricsSnapshot::RaftPeer& peer : s.raft_peers) {
+    match.push_back({{{"peer", peer.id}}, number(peer.match)});
+    contact.push_back({{{"peer", peer.id}}, peer.last_contact_seconds});
+    replicating.push_back({{{"peer", peer.id}}, flag(peer.is_replicating)});
+    snapshot.push_back({{{"peer", peer.id}}, flag(peer.is_sent_snapshot)});
+  }
+  sheet.family("narad_raft_peer_match_index", "last index known to be durable at the peer", MetricType::Gauge, match);
+  sheet.family("narad_raft_peer_last_contact_seconds", "time since the peer's newest answer", MetricType::Gauge, contact);
+  sheet.family("narad_raft_peer_replicating", "1 while entries are streamed to the peer", MetricType::Gauge, replicating);
+  sheet.family("narad_raft_peer_snapshot", "1 while the peer is sent a snapshot", MetricType::Gauge, snapshot);
 }
 
 void add_metastore(Sheet& sheet, const MetricsSnapshot& s) {
@@ -106,6 +130,10 @@ void add_metastore(Sheet& sheet, const MetricsSnapshot& s) {
                 {{{"kind", "undecodable"}}, number(s.metastore_errors_undecodable)},
                 {{{"kind", "unknown_entry_type"}}, number(s.metastore_errors_unknown_entry_type)}});
   sheet.gauge("narad_metastore_apply_stalled", "1 while a write is retried", flag(s.metastore_apply_stalled));
+  sheet.gauge("narad_metastore_snapshot_bytes", "size of the newest snapshot", number(s.metastore_snapshot_bytes));
+  sheet.gauge("narad_metastore_snapshot_duration_seconds", "time that the newest snapshot took", s.metastore_snapshot_duration_seconds);
+  sheet.counter("narad_metastore_snapshot_failures_total", "snapshots that could not be taken",
+                number(s.metastore_snapshot_failures_total));
   sheet.gauge("narad_metastore_apply_stopped", "1 once the node has stopped applying", flag(s.metastore_apply_stopped));
 }
 
@@ -185,6 +213,7 @@ std::string Metrics::text(const MetricsSnapshot& snapshot) const {
   std::vector<MetricFamily> families = impl_->registry.Collect();
   Sheet sheet(families);
   add_raft(sheet, snapshot);
+  add_raft_peers(sheet, snapshot);
   add_metastore(sheet, snapshot);
   sheet.gauge("narad_http_requests_in_flight", "HTTP requests being answered", number(snapshot.http_requests_in_flight));
   sheet.gauge("narad_boot_duration_seconds", "from the start to serving", snapshot.boot_duration_seconds);

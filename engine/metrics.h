@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/time.h"
 
@@ -29,6 +30,26 @@ struct MetricsSnapshot {
   uint64_t raft_log_syncs_total = 0;
   uint64_t raft_hard_state_syncs_total = 0;
   uint64_t raft_leader_changes_total = 0;
+  uint64_t raft_log_first_index = 0;
+  uint64_t raft_snapshot_index = 0;
+  uint64_t raft_snapshots_taken_total = 0;
+  uint64_t raft_snapshots_sent_total = 0;
+  uint64_t raft_snapshots_installed_total = 0;
+  uint64_t raft_transfers_total = 0;
+  uint64_t raft_transfers_failed_total = 0;
+  bool raft_disk_full = false;
+  // On the leader: the other servers, by id; empty elsewhere.
+  struct RaftPeer {
+    std::string id;
+    uint64_t match = 0;
+    double last_contact_seconds = 0;
+    bool is_replicating = false;
+    bool is_sent_snapshot = false;
+  };
+  std::vector<RaftPeer> raft_peers;
+  uint64_t metastore_snapshot_bytes = 0;
+  double metastore_snapshot_duration_seconds = 0;
+  uint64_t metastore_snapshot_failures_total = 0;
   uint64_t metastore_fsm_bytes = 0;
   uint64_t metastore_applied_index = 0;
   uint64_t metastore_errors_storage = 0;

@@ -357,6 +357,23 @@ MetricsSnapshot Node::snapshot() const {
   s.raft_log_syncs_total = counters.log_syncs;
   s.raft_hard_state_syncs_total = counters.hard_state_syncs;
   s.raft_leader_changes_total = counters.leader_changes;
+  s.raft_log_first_index = raft.log_base + 1;
+  s.raft_snapshot_index = raft.snapshot;
+  s.raft_snapshots_taken_total = counters.snapshots_taken;
+  s.raft_snapshots_sent_total = counters.snapshots_sent;
+  s.raft_snapshots_installed_total = counters.snapshots_installed;
+  s.raft_transfers_total = counters.transfers_made;
+  s.raft_transfers_failed_total = counters.transfers_failed;
+  s.raft_disk_full = raft.is_disk_full;
+  for (const raft::PeerStatus& peer : raft.peers) {
+    if (!leads) break;
+    const io::Duration silence = peer.last_contact ? env_.now() - *peer.last_contact : env_.now() - started_at_;
+    s.raft_peers.push_back({peer.id, peer.match, seconds(silence), peer.state == raft::Progress::State::replicate,
+                            peer.state == raft::Progress::State::snapshot});
+  }
+  s.metastore_snapshot_bytes = raft.snapshot_bytes;
+  s.metastore_snapshot_duration_seconds = seconds(raft.snapshot_took);
+  s.metastore_snapshot_failures_total = counters.snapshots_failed;
   s.metastore_fsm_bytes = stats.fsm_bytes;
   s.metastore_applied_index = fsm_->applied_index();
   s.metastore_errors_storage = stats.errors_storage;

@@ -148,6 +148,7 @@ struct ServerStatus {
   Index snapshot = 0;        // of the newest durable one; 0: none
   Term snapshot_term = 0;
   std::uint64_t snapshot_bytes = 0;
+  io::Duration snapshot_took{0};  // the newest one taken in this life
   std::size_t voters = 0;
   std::size_t non_voters = 0;
   bool is_voter = false;

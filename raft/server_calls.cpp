@@ -275,6 +275,7 @@ ServerStatus RaftServer::status() const {
   status.log_base = core.log().base_index();
   status.snapshot = core.snapshot().index;
   status.snapshot_term = core.snapshot().term;
+  status.snapshot_took = last_snapshot_took_;
   if (!snapshots_->kept().empty()) status.snapshot_bytes = snapshots_->kept().front().bytes;
   status.apply_backlog = status.commit - status.applied;
   status.leader_contact = core.leader_contact();
