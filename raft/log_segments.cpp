@@ -174,12 +174,12 @@ io::Status LogStore::begin_empty(Index index, Term term) {
 // ---- Reading -------------------------------------------------------------------------------------------------------------------
 
 io::Result<std::vector<Entry>> LogStore::read(Index first, Index last, std::uint64_t cost_bytes_max) const {
-  NARAD_CHECK(first <= last && last <= last_index_, "the log holds what is read");
-  if (first <= base_index_) {
-    return io::fail(io::ErrorKind::not_found,
-                    "raft/log: index " + std::to_string(first) + " is compacted, the log begins after " +
-                        std::to_string(base_index_));
+  NARAD_CHECK(first <= last, "something is read");
+  if (first <= base_index_ || first > last_index_) {
+    return io::fail(io::ErrorKind::not_found, "raft/log: index " + std::to_string(first) + " is not in the log, which holds " +
+                                                  std::to_string(base_index_ + 1) + " to " + std::to_string(last_index_));
   }
+  last = std::min(last, last_index_);
   auto place = std::upper_bound(places_.begin(), places_.end(), first,
                                 [](Index index, const Place& each) { return index < each.first; });
   NARAD_CHECK(place != places_.begin(), "every entry has its place");

@@ -136,11 +136,11 @@ class LogStore {
   // beside append(). `no_space`: nothing has changed, it may be tried again. Waits.
   io::Status reset(Index index, Term term);
 
-  // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, but returns one entry
-  // at least; it may return fewer than fit. Reads from the disk what it returns and at most 64 KiB, one batch and cost_bytes_max
-  // (16 KiB to 1 MiB) more. `not_found` when `first` is compacted already, by
-  // compact() or reset(), and nothing else: the caller has to go by a snapshot. What an append() cuts meanwhile may be among
-  // the result: compare terms. last <= last_index(). Waits.
+  // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, and at the log's end, but
+  // returns one entry at least; it may return fewer than fit. Reads from the disk what it returns and at most 64 KiB, one batch
+  // and cost_bytes_max (16 KiB to 1 MiB) more. `not_found` when `first` is not in the log, and for nothing else: compact() or
+  // reset() has forgotten it, and the caller has to go by a snapshot, or a cut has taken it. What an append() cuts meanwhile may be
+  // among the result: compare terms. Waits.
   io::Result<std::vector<Entry>> read(Index first, Index last, std::uint64_t cost_bytes_max) const;
 
   Index first_index() const { return base_index_ + 1; }

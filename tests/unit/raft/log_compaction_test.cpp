@@ -140,6 +140,8 @@ TEST(LogCompaction, AnswersNotFoundForWhatIsForgottenAndTermsForWhatIsNot) {
     ASSERT_TRUE(opened.log->compact(30).ok());
     const Index first = opened.log->first_index();
     EXPECT_TRUE(opened.log->read(first - 1, 40, 1000).is(io::ErrorKind::not_found));
+    EXPECT_TRUE(opened.log->read(41, 41, 1000).is(io::ErrorKind::not_found));
+    EXPECT_EQ(opened.log->read(40, 90, 100'000)->size(), 1u);
     EXPECT_FALSE(opened.log->term(first - 2).has_value());
     for (Index i = first - 1; i <= 40; ++i) EXPECT_EQ(opened.log->term(i), model.term(i));
     EXPECT_FALSE(opened.log->term(41).has_value());
