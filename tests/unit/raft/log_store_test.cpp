@@ -126,6 +126,7 @@ TEST(LogStore, CutsATornTailAtEveryByteOfTheLastBatch) {
   }
 }
 
+// Scenario PT-07.
 TEST(LogStore, RefusesAFlippedBitAtEveryPlaceOfASyncedBatchAndChangesNothing) {
   DiskWorld disk(4);
   write_three_batches(disk);
@@ -148,6 +149,7 @@ TEST(LogStore, RefusesAFlippedBitAtEveryPlaceOfASyncedBatchAndChangesNothing) {
   EXPECT_EQ(to_text(look(disk).entries), kThreeBatches);
 }
 
+// Scenario PT-07.
 TEST(LogStore, RefusesDamageInAnOlderSegment) {
   DiskWorld disk(5);
   disk.run([](io::Env& env) {
@@ -327,6 +329,7 @@ TEST(LogStore, FullDiskFailsTheAppendAndLeavesTheLogUsable) {
   EXPECT_EQ(to_text(look(disk).entries), "1:a/1 1:b/1 1:xxxxxxxxxxxx/5000 ");
 }
 
+// Scenarios PT-06 and PT-09.
 TEST(LogStore, FailedSyncEndsTheStoreForGood) {
   DiskWorld disk(15);
   disk.run([&](io::Env& env) {

@@ -288,6 +288,7 @@ TEST(RaftServer, HostileBytesCloseTheirConnectionAndNothingElse) {
   EXPECT_TRUE(call->answer.ok());
 }
 
+// Scenario TS-06.
 TEST(RaftServer, StopAnswersEverybodyWhoWaits) {
   ServerWorld servers(16);
   servers.start_all();

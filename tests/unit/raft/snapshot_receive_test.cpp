@@ -294,6 +294,7 @@ void sweep(io::sim::FaultAction action) {
   EXPECT_GT(nth, 60u);
 }
 
+// Scenarios PT-02 and PT-03.
 TEST(SnapshotReceive, AnInstallSurvivesAKillAtEveryDiskOperation) { sweep(io::sim::FaultAction::kill); }
 TEST(SnapshotReceive, AnInstallSurvivesALossOfPowerAtEveryDiskOperation) { sweep(io::sim::FaultAction::power_loss); }
 TEST(SnapshotReceive, AnInstallSurvivesAnErrorAtEveryDiskOperation) { sweep(io::sim::FaultAction::error); }
