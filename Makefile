@@ -50,6 +50,7 @@ bench:
 	@$(MAKE) --no-print-directory build
 	build/release/bench/sim
 	build/release/bench/commit
+	build/release/bench/raft
 
 clean:
 	rm -rf build

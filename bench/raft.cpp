@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "length of each measurement of the core and the log store")->capture_default_str();
   app.add_option("--trials", options.trials, "elections and transfers")->capture_default_str();
   app.add_option("--log-bytes", options.log_bytes, "size of the log that is opened warm")->capture_default_str();
-  app.add_option("--parts", parts, "which parts: core, log, open, failover")->capture_default_str();
+  app.add_option("--parts", parts, "which parts: core, log, open, failover")->delimiter(',')->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const char* part) { return std::find(parts.begin(), parts.end(), part) != parts.end(); };
   try {

@@ -125,7 +125,7 @@ class Writer {
   }
   bool write_one() {
     if (!connect_to_server()) return false;
-    const std::string body = "{\"name\":\"t" + std::to_string(next_++) + "\",\"partitions\":1}";
+    const std::string body = "{\"name\":\"t" + std::to_string(next_++) + "\",\"partitions\":3}";
     const std::string request = "POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                                 "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
     if (send(fd_, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
@@ -275,7 +275,7 @@ void run_trials(Cluster& cluster, const std::string& name, const std::string& me
   for (int trial = 0; trial < trials; ++trial) {
     const int leader = cluster.settle();
     std::this_thread::sleep_for(milliseconds(300));
-    take_all(writers);
+    if (take_all(writers).empty()) throw std::runtime_error("writes are refused although the servers are level");
     std::this_thread::sleep_for(milliseconds(100));
     ticker.take();
     const std::int64_t struck = now_ns();
