@@ -275,6 +275,7 @@ class RaftServer {
   // server_open.cpp
   io::Status read_stores();
   io::Status check_contents();
+  io::Status decide_by_sound_snapshot(RestartDecision& decision);
   io::Status decide(RestartDecision& decision) const;
   io::Status confirm_stores(bool is_empty);
   io::Status carry_out(const RestartDecision& decision);

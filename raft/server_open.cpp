@@ -36,7 +36,7 @@ io::Status RaftServer::open(StateMachine& state_machine) {
   NARAD_CHECK(contents_ && !core_, "a server is opened once, after its stores were read");
   state_machine_ = &state_machine;
   RestartDecision decision;
-  io::Status status = decide(decision);
+  io::Status status = decide_by_sound_snapshot(decision);
   if (status.ok()) status = confirm_stores(decision.action == RestartDecision::Action::start);
   if (status.ok()) status = carry_out(decision);
   if (status.ok()) status = read_unapplied();
@@ -99,6 +99,22 @@ io::Status RaftServer::check_contents() {
   if (!chosen.ok()) return chosen.error();
   chosen_ = std::move(*chosen);
   return {};
+}
+
+// A snapshot that is to be restored is read whole first: when it turns out damaged, the start goes by the one before, provided that the
+// log reaches back to it.
+io::Status RaftServer::decide_by_sound_snapshot(RestartDecision& decision) {
+  for (;;) {
+    if (io::Status decided = decide(decision); !decided.ok()) return decided;
+    if (decision.action != RestartDecision::Action::restore) return {};
+    io::Status verified = snapshots_->verify(chosen_->label);
+    if (verified.ok() || !verified.is(io::ErrorKind::corrupt)) return verified;
+    SOMETIMES("raft: the newest snapshot is damaged, the start goes by the one before");
+    env_.log.warn("raft: a snapshot is damaged", {{"index", chosen_->label.index}, {"reason", verified.error().to_text()}});
+    auto chosen = snapshots_->choose(contents_->base_index);
+    if (!chosen.ok()) return chosen.error();
+    chosen_ = std::move(*chosen);
+  }
 }
 
 io::Status RaftServer::decide(RestartDecision& decision) const {

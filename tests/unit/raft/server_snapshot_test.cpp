@@ -247,6 +247,25 @@ TEST(ServerSnapshot, AFollowerWithoutRoomTakesTheImageWhenThereIsRoom) {
   EXPECT_EQ(violations(servers), "");
 }
 
+// Scenario SC-07.
+TEST(ServerSnapshot, ADamagedNewestSnapshotIsPassedOverForTheOneBefore) {
+  SnapshotWorld servers(7);
+  servers.write(20);
+  ASSERT_TRUE(servers.all_compacted());
+  servers[servers.follower].machine->kill();
+  auto& volume = servers[servers.follower].machine->volume();
+  std::string newest;
+  for (const std::string& path : volume.tree().files()) {
+    if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) newest = std::max(newest, path);
+  }
+  ASSERT_NE(newest, "");
+  volume.flip_bit(newest, 512 + 32 + 5, 3);
+  servers.start(servers.follower);
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level()) << servers.describe();
+  EXPECT_EQ(violations(servers), "");
+}
+
 // Scenario SC-10.
 TEST(ServerSnapshot, CommandsAndHeartbeatsGoOnWhileASlowImageIsWritten) {
   SnapshotWorld servers(8);

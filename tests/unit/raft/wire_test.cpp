@@ -97,6 +97,52 @@ TEST(RaftWire, BringsGreetingsOver) {
   EXPECT_EQ(std::get<wire::Ack>(*wire::decode(encoded(wire::Ack{12}))).frames, 12u);
 }
 
+TEST(RaftWire, BringsTheFramesOfASnapshotOver) {
+  wire::SnapshotHead head;
+  head.term = 7;
+  head.info.label = {40, 6, 12, raft::bootstrap_configuration({{"n1", "n1:7943"}, {"n2", "n2:7943"}})};
+  head.info.bytes = 123'456;
+  head.info.digest = 0xfeed;
+  head.info.chunk_bytes = 4096;
+  const auto back = std::get<wire::SnapshotHead>(*wire::decode(encoded(head)));
+  EXPECT_EQ(back.term, 7u);
+  EXPECT_EQ(back.info, head.info);
+  const auto answer = std::get<wire::SnapshotAnswer>(
+      *wire::decode(encoded(wire::SnapshotAnswer{raft::OfferAnswer::Verdict::outdated, 8, 8192})));
+  EXPECT_EQ(answer.verdict, raft::OfferAnswer::Verdict::outdated);
+  EXPECT_EQ(answer.term, 8u);
+  EXPECT_EQ(answer.next_offset, 8192u);
+  const auto piece = std::get<wire::SnapshotPiece>(*wire::decode(encoded(wire::SnapshotPiece{{4096, "bytes", 99}})));
+  EXPECT_EQ(piece.chunk.offset, 4096u);
+  EXPECT_EQ(piece.chunk.bytes, "bytes");
+  EXPECT_EQ(piece.chunk.crc, 99u);
+  const auto state = std::get<wire::SnapshotState>(*wire::decode(encoded(wire::SnapshotState{5, true, false, "no room"})));
+  EXPECT_EQ(state.next_offset, 5u);
+  EXPECT_TRUE(state.is_done);
+  EXPECT_FALSE(state.is_good);
+  EXPECT_EQ(state.reason, "no room");
+}
+
+TEST(RaftWire, RefusesASnapshotThatCannotBe) {
+  wire::SnapshotHead head;
+  head.term = 7;
+  head.info.label = {40, 6, 12, raft::bootstrap_configuration({{"n1", "n1:7943"}})};
+  head.info.chunk_bytes = 4096;
+  ASSERT_TRUE(wire::decode(encoded(head)).ok());
+  for (const std::uint32_t chunk_bytes : {0u, 511u, (1u << 20) + 1}) {
+    wire::SnapshotHead wrong = head;
+    wrong.info.chunk_bytes = chunk_bytes;
+    EXPECT_TRUE(wire::decode(encoded(wrong)).is(io::ErrorKind::corrupt)) << chunk_bytes;
+  }
+  wire::SnapshotHead ahead = head;
+  ahead.info.label.configuration_index = 41;
+  EXPECT_TRUE(wire::decode(encoded(ahead)).is(io::ErrorKind::corrupt)) << "a configuration beyond the image";
+  wire::SnapshotHead nothing = head;
+  nothing.info.label.index = 0;
+  EXPECT_TRUE(wire::decode(encoded(nothing)).is(io::ErrorKind::corrupt));
+  EXPECT_TRUE(wire::decode(encoded(wire::SnapshotPiece{{0, "", 0}})).is(io::ErrorKind::corrupt)) << "a piece of nothing";
+}
+
 TEST(RaftWire, FramesBeginWithTheMagicAndTheirLength) {
   const std::string bytes = encoded(sample());
   EXPECT_EQ(bytes.substr(0, 4), "NRF1");
