@@ -255,7 +255,10 @@ void Core::applied(Index index) {
 // Applied entries are kept for followers only, which can be served from the disk.
 void Core::release_tail() {
   const Index limit = std::min(applied_, durable_);
-  while (log_.cost_bytes() > settings_.tail_bytes_max && log_.held_from() <= limit) log_.release(log_.held_from());
+  std::uint64_t cost = log_.cost_bytes();
+  Index upto = log_.held_from() - 1;
+  while (cost > settings_.tail_bytes_max && upto < limit) cost -= log_.at(++upto).cost_bytes();
+  log_.release(upto);
 }
 
 std::optional<io::Instant> Core::leader_contact() const {

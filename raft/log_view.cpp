@@ -85,12 +85,12 @@ void LogView::release(Index index) {
   if (index <= held_base_) return;
   for (Index i = held_base_ + 1; i <= index; ++i) {
     Entry& entry = slot(i);
-    note_unheld(i, entry.term);
+    if (entry.term != held_base_term_ || unheld_.empty()) note_unheld(i, entry.term);
+    held_base_term_ = entry.term;
     cost_bytes_ -= entry.cost_bytes();
     entry.data.reset();
   }
   held_base_ = index;
-  held_base_term_ = unheld_.back().term;
   if (last_ == held_base_) {
     blocks_.clear();
     return;

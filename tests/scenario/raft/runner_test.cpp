@@ -69,7 +69,7 @@ TEST_P(Defect, TurnsRed) {
 class Trouble : public testing::TestWithParam<Case> {};
 
 TEST_P(Trouble, BreaksNothing) {
-  const std::optional<ScriptFailure> failure = run_raft_script_in_trouble(GetParam().script, 40);
+  const std::optional<ScriptFailure> failure = run_raft_script_in_trouble(GetParam().script, 16);
   if (failure) FAIL() << "tests/scenario/" << GetParam().script.name << ".raft:" << failure->line << ": " << failure->text;
 }
 
