@@ -253,6 +253,7 @@ int main(int argc, char** argv) {
   io::real::HostSettings settings;
   settings.data_dir = scratch.path();
   settings.log.level = io::LogLevel::warn;
+  settings.handle_signals = false;
   // Filled by a process of its own: what that took of memory would hide what an image takes.
   const pid_t filler = fork();
   if (filler == 0) {
