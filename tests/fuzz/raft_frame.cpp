@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "io/check.h"
+#include "io/crc32c.h"
 #include "raft/bytes.h"
 #include "raft/wire.h"
 #include "tests/fuzz/support/fuzz.h"
@@ -19,11 +20,22 @@ using raft::Message;
 
 bool same(const wire::Hello& a, const wire::Hello& b) {
   return a.version == b.version && a.from == b.from && a.to == b.to && a.store == b.store && a.cluster == b.cluster &&
-         a.session == b.session && a.address == b.address;
+         a.session == b.session && a.address == b.address && a.purpose == b.purpose;
 }
 bool same(const wire::Welcome& a, const wire::Welcome& b) { return a.version == b.version; }
 bool same(const wire::Refusal& a, const wire::Refusal& b) { return a.reason == b.reason; }
 bool same(const wire::Ack& a, const wire::Ack& b) { return a.frames == b.frames; }
+
+bool same(const wire::SnapshotHead& a, const wire::SnapshotHead& b) { return a.term == b.term && a.info == b.info; }
+bool same(const wire::SnapshotAnswer& a, const wire::SnapshotAnswer& b) {
+  return a.verdict == b.verdict && a.term == b.term && a.next_offset == b.next_offset;
+}
+bool same(const wire::SnapshotPiece& a, const wire::SnapshotPiece& b) {
+  return a.chunk.offset == b.chunk.offset && a.chunk.bytes == b.chunk.bytes && a.chunk.crc == b.chunk.crc;
+}
+bool same(const wire::SnapshotState& a, const wire::SnapshotState& b) {
+  return a.next_offset == b.next_offset && a.is_done == b.is_done && a.is_good == b.is_good && a.reason == b.reason;
+}
 
 bool same(const Message& a, const Message& b) {
   bool equal = a.type == b.type && a.term == b.term && a.cluster == b.cluster && a.sent_at_ns == b.sent_at_ns &&
@@ -107,6 +119,12 @@ std::vector<std::string> seeds() {
   frames.push_back(wire::Welcome{});
   frames.push_back(wire::Refusal{"another cluster"});
   frames.push_back(wire::Ack{17});
+  raft::SnapshotInfo info{{800, 3, 400, raft::bootstrap_configuration({{"n1", "n1:1"}, {"n2", "n2:1"}})}, 3000, 7, 512};
+  info.label.configuration.cluster = {3, 4};
+  frames.push_back(wire::SnapshotHead{9, info});
+  frames.push_back(wire::SnapshotAnswer{raft::OfferAnswer::Verdict::wanted, 9, 512});
+  frames.push_back(wire::SnapshotPiece{{512, std::string(512, 'x'), io::crc32c(std::string(512, 'x'))}});
+  frames.push_back(wire::SnapshotState{3000, true, false, "no room"});
   for (int type = 1; type <= 7; ++type) {
     Message message;
     message.type = static_cast<raft::MessageType>(type);
