@@ -275,6 +275,7 @@ void RaftServer::stop() {
   pending_added_.notify_all();
   segment_wanted_.notify_all();
   snapshot_wake_.notify_all();
+  hard_state_saved_.notify_all();
   to_apply_added_.notify_all();
   leadership_moved_.notify_all();
   stopped_.set();

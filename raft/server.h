@@ -388,6 +388,7 @@ class RaftServer {
   PendingWrite pending_;
   bool is_persisting_ = false;
   io::Condition pending_added_;
+  io::Condition hard_state_saved_;
   io::Condition segment_wanted_;
 
   // snapshots

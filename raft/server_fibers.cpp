@@ -92,6 +92,7 @@ bool RaftServer::persist(PendingWrite& write) {
     ++counters_.hard_state_syncs;
     log_->set_stable_record(stable_->record().sequence);
     core_->hard_state_persisted(*write.hard_state);
+    hard_state_saved_.notify_all();
     if (observer_ != nullptr) observer_->persisted(*core_);
   }
   if (write.log_reset) {

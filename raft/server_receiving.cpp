@@ -141,13 +141,20 @@ io::Status RaftServer::finish_while_alive(io::Stream& stream) {
 }
 
 io::Status RaftServer::finish_receiving() {
-  const Index label = receiver_->info().label.index;
+  const SnapshotLabel& whole = receiver_->info().label;
+  const Index label = whole.index;
   io::Status status = receiver_->seal(options_.snapshots.write_bytes_per_second);
   if (status.ok()) {
     auto image = receiver_->image();
     status = image.ok() ? state_machine_->check_image(**image, label) : io::Status(image.error());
     if (!status.ok()) receiver_->abandon();
   }
+  // An image beside no record of a term would look like a server that has lost its vote.
+  while (status.ok() && !is_stopping_ && core_->durable_hard_state().term < whole.term) {
+    SOMETIMES("raft: an image waits until its term is durable");
+    hard_state_saved_.wait();
+  }
+  if (is_stopping_) return io::fail(io::ErrorKind::cancelled, "this server stops");
   if (status.ok()) status = receiver_->publish();
   receiver_.reset();
   return status;

@@ -178,7 +178,8 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
     io::Status sent = sender.send(hint(to).address, hello, wish.offer, is_wanted);
     if (is_stopping_) return;
     has_arrived = sent.ok();
-    if (has_arrived || sent.is(io::ErrorKind::not_found)) break;  // replaced by a newer one: the core names it then
+    // Not needed: the core learns how far that server is. Replaced by a newer one: the core names that.
+    if (has_arrived || sent.is(io::ErrorKind::exists) || sent.is(io::ErrorKind::not_found)) break;
     env_.log.info("raft: an image was not sent, or not all of it",
                   {{"server", to}, {"index", wish.offer.label.index}, {"reason", sent.error().to_text()}});
     io::sleep_for(backoff);

@@ -39,7 +39,7 @@ io::Status SnapshotSender::send(const std::string& address, const wire::Hello& h
   if (answer == nullptr) return io::fail(io::ErrorKind::corrupt, "an offer was answered by something else");
   if (answer->verdict == OfferAnswer::Verdict::outdated) {
     SOMETIMES("raft: an image is not needed any more when it is offered");
-    return {};
+    return io::fail(io::ErrorKind::exists, "the other server's log leads there by itself");
   }
   if (answer->verdict == OfferAnswer::Verdict::refused) {
     return io::fail(io::ErrorKind::denied, "the image was refused in term " + std::to_string(answer->term));

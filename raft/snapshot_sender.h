@@ -20,8 +20,8 @@ class SnapshotSender {
   SnapshotSender(io::Env& env, const LinkSettings& settings, std::uint64_t bytes_per_second, SnapshotStore& snapshots)
       : env_(env), settings_(settings), bytes_per_second_(bytes_per_second), snapshots_(snapshots) {}
 
-  // One attempt over one connection. Success: the other server has the image in place, or needs it no more. `not_found`: it is not
-  // kept any more. `denied`: the other server refuses it. Others may be tried again. Ends soon after is_wanted() turns false
+  // One attempt over one connection. Success: the other server has the image in place. `exists`: it needs it no more. `not_found`: it
+  // is not kept any more. `denied`: the other server refuses it. Others may be tried again. Ends soon after is_wanted() turns false
   // (`cancelled`). Waits.
   io::Status send(const std::string& address, const wire::Hello& hello, const SnapshotOffer& offer,
                   const std::function<bool()>& is_wanted);
