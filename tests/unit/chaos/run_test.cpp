@@ -89,8 +89,8 @@ TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
 
 class DefectIsCaught : public ::testing::TestWithParam<io::Defence> {};
 
-TEST_P(DefectIsCaught, WithinFiftySeedsByACheckOnASeedThatPassesWithoutIt) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
+TEST_P(DefectIsCaught, WithinFiveHundredSeedsByACheckOnASeedThatPassesWithoutIt) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
     Plan plan = draw_plan(seed);
     plan.defects = {GetParam()};
     if (run_plan(plan).violation) {
