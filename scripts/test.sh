@@ -23,7 +23,7 @@ mkdir -p "$logs"
 export RC_PARAMS=${RC_PARAMS:-seed=1}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0:abort_on_error=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp}
 
 # ThreadSanitizer of this compiler cannot place its shadow under every kernel's address randomisation.
 runner=()

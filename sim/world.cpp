@@ -386,7 +386,14 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
   const auto change = decode_change(entry);
   const auto decoded = engine::metastore::decode_answer(answer);
   const bool is_first = entry.index > book_.last_index();
-  if (const auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
+  if (auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
+    // What it was about, for whoever reads the failure.
+    if (change) {
+      wrong->sentence += "; the entry is about " + to_text(change->topic);
+    }
+    if (decoded && !decoded->ok()) {
+      wrong->sentence += ", the answer here is " + std::string(decoded->text());
+    }
     fail(*wrong);
     return;
   }

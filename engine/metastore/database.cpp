@@ -420,14 +420,28 @@ ImageWriter::Piece Database::next_image_piece() {
   return image_->next();
 }
 
-io::Status Database::ingest(const std::string& table_path) {
+io::Status Database::ingest(const rocksdb::ExternalSstFileInfo& table) {
   NARAD_CHECK(db_ != nullptr && state_.applied_index == 0, "tables are ingested by a new database");
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
   options.allow_blocking_flush = false;  // it would wait for the background
-  rocksdb::Status ingested = db_->IngestExternalFile({table_path}, options);
+  rocksdb::Status ingested = db_->IngestExternalFile({table.file_path}, options);
   kv_.pump();
-  return ingested.ok() ? io::Status() : io::Status(database_error(ingested, directory_));
+  if (!ingested.ok()) {
+    return database_error(ingested, directory_);
+  }
+  // RocksDB reads the table to learn its bounds and does not look whether that worked: after a failed read it records none, scans find
+  // every row and lookups find nothing.
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  const bool is_found = std::any_of(files.begin(), files.end(), [&table](const rocksdb::LiveFileMetaData& file) {
+    return file.smallestkey == table.smallest_key && file.largestkey == table.largest_key;
+  });
+  if (!is_found) {
+    SOMETIMES("metastore: a table was ingested without its bounds");
+    return io::fail(io::ErrorKind::io, directory_ + ": a table of an image was taken in without its first and last key");
+  }
+  return {};
 }
 
 io::Status Database::adopt(const FsmState& state) {

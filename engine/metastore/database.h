@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rocksdb/db.h>
+#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
@@ -143,8 +144,9 @@ class Database {
   ImageWriter::Piece next_image_piece();
   void end_image() { image_.reset(); }
 
-  // Moves a finished table of rows that this database does not hold into it, durably.
-  io::Status ingest(const std::string& table_path);
+  // Moves a finished table of rows that this database does not hold into it, durably. `table` names its path and the first and last
+  // key in it.
+  io::Status ingest(const rocksdb::ExternalSstFileInfo& table);
   // Writes the state that the ingested rows come to, durably.
   io::Status adopt(const FsmState& state);
 

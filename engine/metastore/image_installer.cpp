@@ -48,12 +48,13 @@ io::Status ImageInstaller::begin_table() {
 }
 
 io::Status ImageInstaller::finish_table() {
-  rocksdb::Status finished = table_->Finish();
+  rocksdb::ExternalSstFileInfo table;
+  rocksdb::Status finished = table_->Finish(&table);
   table_.reset();
   if (!finished.ok()) {
     return database_error(finished, database_->directory());
   }
-  return database_->ingest(table_path_);
+  return database_->ingest(table);
 }
 
 io::Status ImageInstaller::add(std::string_view block) {
