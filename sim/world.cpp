@@ -360,8 +360,8 @@ std::optional<Change> decode_change(const raft::Entry& entry) {
       change.topic.name = *name;
       return change;
     }
+    default: return std::nullopt;
   }
-  return std::nullopt;
 }
 
 void World::image_installed(int index, uint64_t life, raft::Index applied) {

@@ -24,6 +24,16 @@ std::string_view text_of(Code code) {
     case Code::root_protected: return "metastore: root account is protected";
     case Code::remote_stub_immutable: return "remote child's record cannot be changed";
     case Code::remote_retention_floor: return "retention below what remote children need";
+    case Code::remote_child_conflict: return "remote child conflict";
+    case Code::remote_child_limit: return "parent has reached the maximum number of remote children";
+    case Code::remote_target_linked: return "another remote child already sends to this topic through this remote";
+    case Code::remote_child_stale: return "remote child changed since it was read";
+    case Code::remote_salt_race: return "another write has fixed the cluster's salt";
+    case Code::remote_key_exhausted: return "key has sealed as many credentials as it may";
+    case Code::remote_exists: return "remote already exists";
+    case Code::remote_limit: return "cluster has reached the maximum number of remotes";
+    case Code::remote_changed: return "remote changed since it was read";
+    case Code::remote_in_use: return "remote is in use";
   }
   return "refused";
 }
@@ -42,7 +52,7 @@ std::string encode_answer(const Answer& answer) {
 }
 
 std::optional<Answer> decode_answer(std::string_view bytes) {
-  if (bytes.empty() || static_cast<unsigned char>(bytes[0]) > static_cast<unsigned char>(Code::remote_retention_floor)) {
+  if (bytes.empty() || static_cast<unsigned char>(bytes[0]) > static_cast<unsigned char>(kNewestCode)) {
     return std::nullopt;
   }
   return Answer{static_cast<Code>(bytes[0]), std::string(bytes.substr(1))};

@@ -1,6 +1,7 @@
 // What the state machine answers to an entry: applied, or why it was refused. Typed, small, and the same bytes on every node.
 //
-// A refusal is no failure: the entry is counted as applied and has changed nothing. Texts and codes are those of
+// A refusal is no failure: the entry is counted as applied and has changed nothing (but a credential's seal is counted, apply_remotes.h).
+// Texts and codes are those of
 // narad/entry-types.md section 7 and its tables; the codes travel in answers and never change.
 #pragma once
 
@@ -32,7 +33,19 @@ enum class Code : uint8_t {
   root_protected = 17,
   remote_stub_immutable = 18,
   remote_retention_floor = 19,
+  remote_child_conflict = 20,
+  remote_child_limit = 21,
+  remote_target_linked = 22,
+  remote_child_stale = 23,
+  remote_salt_race = 24,
+  remote_key_exhausted = 25,
+  remote_exists = 26,
+  remote_limit = 27,
+  remote_changed = 28,
+  remote_in_use = 29,
 };
+
+inline constexpr Code kNewestCode = Code::remote_in_use;
 
 // The fixed text of a code ("already exists"); empty for ok.
 std::string_view text_of(Code code);

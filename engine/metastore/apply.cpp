@@ -1,8 +1,20 @@
 #include "engine/metastore/apply.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/metastore/apply_assignments.h"
+#include "engine/metastore/apply_fanout.h"
+#include "engine/metastore/apply_members.h"
+#include "engine/metastore/apply_remotes.h"
+#include "engine/metastore/apply_schemas.h"
 #include "engine/metastore/apply_topics.h"
+#include "engine/metastore/apply_users.h"
+#include "engine/metastore/commands.h"
 #include "engine/metastore/envelope.h"
-#include "engine/metastore/topic_fb.h"
+#include "engine/metastore/fb_io.h"
+#include "engine/metastore/records_generated.h"
 #include "io/check.h"
 #include "io/probe.h"
 
@@ -10,27 +22,23 @@ namespace engine::metastore {
 
 namespace {
 
-// One row a type: how its payload is read and what it does. A handler returns nullopt for a payload that is undecodable.
-using Handler = std::optional<Answer> (*)(Transaction& rows, std::string_view payload, std::vector<Bump>& bumps);
+// nullopt for a payload that is undecodable.
+using Handler = std::optional<Answer> (*)(Transaction& rows, std::string_view payload, Effects& effects);
 
-template <typename Payload, std::optional<Payload> (*Decode)(std::string_view),
-          Answer (*Apply)(Transaction&, const Payload&, std::vector<Bump>&)>
-std::optional<Answer> handle(Transaction& rows, std::string_view payload, std::vector<Bump>& bumps) {
-  std::optional<Payload> decoded = Decode(payload);
-  return decoded ? std::optional<Answer>(Apply(rows, *decoded, bumps)) : std::nullopt;
+template <typename Entry>
+std::optional<Answer> handle(Transaction& rows, std::string_view payload, Effects& effects) {
+  const std::optional<Entry> entry = decode_payload<Entry>(payload);
+  return entry ? std::optional<Answer>(apply_entry(rows, *entry, effects)) : std::nullopt;
 }
 
-Answer delete_topic_by_name(Transaction& rows, const std::string& name, std::vector<Bump>& bumps) {
-  return delete_topic(rows, name, bumps);
+template <size_t... I>
+constexpr std::array<Handler, sizeof...(I)> handlers(std::index_sequence<I...>) {
+  return {handle<std::variant_alternative_t<I, Command>>...};
 }
 
 // By entry type, from 1 on.
-constexpr Handler kHandlers[] = {
-    handle<Topic, decode_create_topic, create_topic>,                 // 1
-    handle<Topic, decode_update_topic, update_topic>,                 // 2
-    handle<std::string, decode_delete_topic, delete_topic_by_name>,  // 3
-};
-static_assert(sizeof(kHandlers) / sizeof(kHandlers[0]) == kNewestEntryType);
+constexpr auto kHandlers = handlers(std::make_index_sequence<std::variant_size_v<Command>>());
+static_assert(kHandlers.size() == kNewestEntryType);
 
 }  // namespace
 
@@ -47,13 +55,16 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
     result.is_unknown = true;
     return result;
   }
-  std::optional<Answer> answer = kHandlers[envelope->type - 1](rows, envelope->payload, result.bumps);
+  Effects effects;
+  std::optional<Answer> answer = kHandlers[envelope->type - 1](rows, envelope->payload, effects);
   if (!answer) {
     result.type = 0;
     result.answer = refuse(Code::undecodable, "malformed payload of entry type " + std::to_string(envelope->type));
     return result;
   }
   result.answer = std::move(*answer);
+  result.bumps = std::move(effects.bumps);
+  result.keeps_rows = result.answer.ok() || effects.keeps_rows;
   NARAD_CHECK(result.answer.ok() || result.bumps.empty(), "a refused entry moved a domain version");
   return result;
 }
@@ -61,7 +72,7 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
 std::string encode_state(const FsmState& state) {
   flatbuffers::FlatBufferBuilder builder(64);
   builder.Finish(fb::CreateFsmState(builder, state.applied_index, state.applied_term, state.newest_type, state.digest));
-  return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  return std::string(finished(builder));
 }
 
 std::optional<FsmState> decode_state(std::string_view bytes) {
@@ -89,11 +100,13 @@ Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<
       run.unknown = UnknownEntry{entry.index, result.type};
       break;
     }
-    if (result.answer.ok()) {
+    if (result.keeps_rows) {
       run.rows.keep_entry();
-      run.bumps.push_back(std::move(result.bumps));
     } else {
       run.rows.drop_entry();
+    }
+    if (result.answer.ok()) {
+      run.bumps.push_back(std::move(result.bumps));
     }
     if (result.answer.code == Code::undecodable) {
       run.undecodable.push_back({entry.index, result.answer.detail});

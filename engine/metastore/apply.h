@@ -13,7 +13,6 @@
 
 #include "engine/metastore/answer.h"
 #include "engine/metastore/domain_versions.h"
-#include "engine/metastore/topic.h"
 #include "engine/metastore/transaction.h"
 #include "raft/types.h"
 
@@ -26,6 +25,7 @@ struct CommandResult {
   uint32_t type = 0;        // entry type; 0 when undecodable
   Answer answer;
   std::vector<Bump> bumps;  // of an accepted entry
+  bool keeps_rows = false;  // an accepted entry; also a refused one whose seal counts (apply_remotes.h)
 };
 
 // Runs the handler of the command in `bytes`, as a release would whose newest entry type is `newest_type`. What the handler wrote

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/metastore/active_file.h"
-#include "engine/metastore/apply_topics.h"
 #include "engine/metastore/database.h"
+#include "engine/metastore/kept_rows.h"
 #include "engine/metastore/record_cache.h"
 #include "io/check.h"
 #include "io/defence.h"

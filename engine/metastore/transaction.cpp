@@ -34,13 +34,18 @@ bool counts_in_digest(std::string_view key) { return !key.starts_with("fsm_meta/
 std::string_view name_of(Bucket bucket) {
   switch (bucket) {
     case Bucket::topics: return "topics";
-    case Bucket::topic_names: return "topic_names";
     case Bucket::schemas: return "schemas";
     case Bucket::assignments: return "assignments";
     case Bucket::members: return "members";
     case Bucket::users: return "users";
     case Bucket::removed_members: return "removed_members";
     case Bucket::remotes: return "remotes";
+    case Bucket::topic_names: return "topic_names";
+    case Bucket::schema_heads: return "schema_heads";
+    case Bucket::placed_partitions: return "placed_partitions";
+    case Bucket::owners: return "owners";
+    case Bucket::owned_topics: return "owned_topics";
+    case Bucket::counters: return "counters";
     case Bucket::fsm_meta: return "fsm_meta";
   }
   NARAD_CHECK(false, "a bucket without a name");
@@ -65,24 +70,18 @@ uint64_t row_hash(std::string_view row_key, std::string_view value) {
 
 // ---- WriteSet --------------------------------------------------------------------------------------------------------------
 
-WriteSet::Row& WriteSet::load(const std::string& key) {
-  auto [place, is_new] = rows_.try_emplace(key);
-  if (is_new) {
-    place->second.value = source_.read(key);
-    place->second.is_in_source = place->second.value.has_value();
+WriteSet::Rows::iterator WriteSet::load(std::string key) {
+  auto place = rows_.lower_bound(key);
+  if (place == rows_.end() || place->first != key) {
+    Row row;
+    row.value = source_.read(key);
+    row.is_in_source = row.value.has_value();
+    place = rows_.emplace_hint(place, std::move(key), std::move(row));
   }
-  return place->second;
+  return place;
 }
 
-std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) {
-  std::string row = row_key(bucket, key);
-  for (const auto& [written, value] : entry_) {
-    if (written == row) {
-      return value;
-    }
-  }
-  return load(row).value;
-}
+std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) { return load(row_key(bucket, key))->second.value; }
 
 void WriteSet::put(Bucket bucket, std::string_view key, std::string value) { write(row_key(bucket, key), std::move(value)); }
 
@@ -90,31 +89,43 @@ void WriteSet::erase(Bucket bucket, std::string_view key) { write(row_key(bucket
 
 void WriteSet::write(std::string key, std::optional<std::string> value) {
   NARAD_CHECK(counts_in_digest(key), "a handler wrote the database's own row");
-  for (auto& [written, last] : entry_) {
-    if (written == key) {
-      last = std::move(value);
-      return;
-    }
+  auto place = load(std::move(key));
+  Row& row = place->second;
+  if (!row.is_of_entry) {
+    entry_.push_back({place, std::move(row.value), row.is_changed});
+    row.is_of_entry = true;
   }
-  entry_.emplace_back(std::move(key), std::move(value));
+  row.value = std::move(value);
+  row.is_changed = true;
 }
 
 void WriteSet::keep_entry() {
-  for (auto& [key, value] : entry_) {
-    Row& row = load(key);
-    if (row.value) {
-      digest_ -= row_hash(key, *row.value);
+  for (Before& before : entry_) {
+    const auto& [key, now] = *before.row;
+    before.row->second.is_of_entry = false;
+    if (now.value == before.value) {
+      before.row->second.is_changed = before.is_changed;
+      continue;
     }
-    row.value = std::move(value);
-    row.is_changed = true;
-    if (row.value) {
-      digest_ += row_hash(key, *row.value);
+    if (before.value) {
+      digest_ -= row_hash(key, *before.value);
+    }
+    if (now.value) {
+      digest_ += row_hash(key, *now.value);
     }
   }
   entry_.clear();
 }
 
-void WriteSet::drop_entry() { entry_.clear(); }
+void WriteSet::drop_entry() {
+  for (Before& before : entry_) {
+    Row& row = before.row->second;
+    row.value = std::move(before.value);
+    row.is_changed = before.is_changed;
+    row.is_of_entry = false;
+  }
+  entry_.clear();
+}
 
 bool WriteSet::has_changes() const {
   bool found = false;

@@ -1,5 +1,5 @@
 // Named rows, as an entry's handler sees them: read one, put one, erase one. No scans: what would need one (names that differ
-// in letter case only, children of a topic) is a row that is kept in the same batch.
+// in letter case only, the bytes of all schemas) is a row that is kept in the same batch (kept_rows.h).
 //
 // WriteSet is the one implementation: it lays what the entries of a batch write over a RowSource (the database, or rows in
 // memory), keeps the state digest up to date, and hands out the rows to write. A refused entry leaves nothing in it.
@@ -17,15 +17,20 @@ namespace engine::metastore {
 
 // Kinds of rows. The names stand in row keys: they never change (entry-types.md section 9).
 enum class Bucket : uint8_t {
-  topics,       // name -> Topic
-  topic_names,  // folded name -> NameList: the topics whose names differ in letter case only
-  schemas,
-  assignments,
-  members,
-  users,
-  removed_members,
-  remotes,
-  fsm_meta,  // the database's own state; never a handler's, and not part of the digest
+  topics,             // name -> Topic
+  schemas,            // topic:version -> the schema's bytes
+  assignments,        // topic:partition -> Assignment
+  members,            // id -> Member
+  users,              // name -> User
+  removed_members,    // id -> Tombstone
+  remotes,            // name -> Remote; "_salt" -> bytes; "_seals/<fingerprint>" -> Counter
+  topic_names,        // folded name -> NameList: the topics whose names differ in letter case only
+  schema_heads,       // topic -> SchemaHead
+  placed_partitions,  // topic -> PartitionRanges
+  owners,             // user name -> OwnedTopics
+  owned_topics,       // topic -> OwnedTopic
+  counters,           // name -> Counter (kept_rows.h)
+  fsm_meta,           // the database's own state; never a handler's, and not part of the digest
 };
 
 std::string_view name_of(Bucket bucket);
@@ -94,15 +99,23 @@ class WriteSet final : public Transaction {
     std::optional<std::string> value;
     bool is_in_source = false;
     bool is_changed = false;
+    bool is_of_entry = false;  // written by the current entry
+  };
+  using Rows = std::map<std::string, Row>;
+  // A row as it was before the current entry.
+  struct Before {
+    Rows::iterator row;
+    std::optional<std::string> value;
+    bool is_changed = false;
   };
 
-  Row& load(const std::string& key);
+  Rows::iterator load(std::string key);
   void write(std::string key, std::optional<std::string> value);
 
   RowSource& source_;
   uint64_t digest_;
-  std::map<std::string, Row> rows_;                                        // read or written by this batch
-  std::vector<std::pair<std::string, std::optional<std::string>>> entry_;  // written by the current entry, one row once
+  Rows rows_;                 // read or written by this batch
+  std::vector<Before> entry_;  // of the rows that the current entry has written, each once
 };
 
 // Rows in memory, for tests and models.

@@ -59,7 +59,17 @@ int status_of(Code code) {
     case Code::partition_assigned:
     case Code::member_heartbeat_newer:
     case Code::remote_stub_immutable:
-    case Code::remote_retention_floor: return 409;
+    case Code::remote_retention_floor:
+    case Code::remote_child_conflict:
+    case Code::remote_child_limit:
+    case Code::remote_target_linked:
+    case Code::remote_child_stale:
+    case Code::remote_salt_race:
+    case Code::remote_key_exhausted:
+    case Code::remote_exists:
+    case Code::remote_limit:
+    case Code::remote_changed:
+    case Code::remote_in_use: return 409;
   }
   return 500;
 }

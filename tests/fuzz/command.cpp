@@ -3,6 +3,7 @@
 //
 // Input: one byte that chooses (0: a whole envelope, 1: a stored record, else: an envelope of that type in front of a payload).
 
+#include "engine/metastore/commands.h"
 #include "engine/metastore/envelope.h"
 #include "engine/metastore/topic.h"
 #include "io/check.h"
@@ -26,31 +27,20 @@ auto decode_twice(std::string_view bytes, const Decode& decode) {
   return decoded;
 }
 
-template <typename Decode, typename Encode>
-void decode_payload(std::string_view payload, const Decode& decode, const Encode& encode) {
-  const auto decoded = decode_twice(payload, decode);
-  if (!decoded) return;
-  const std::string command = encode(*decoded);
-  const std::optional<Envelope> envelope = read_envelope(command);
-  NARAD_CHECK(envelope && envelope->version == kEnvelopeVersion, "what was encoded has a header");
-  NARAD_CHECK(decode(envelope->payload) == decoded, "decode(encode(x)) is x");
-}
-
 void decode_command(std::string_view bytes) {
   const Aligned aligned(bytes);
   const std::optional<Envelope> envelope = read_envelope(aligned.view());
   if (!envelope) return;
   NARAD_CHECK(envelope->version != 0 && envelope->payload.size() == bytes.size() - kEnvelopeHeaderBytes,
               "the payload is what follows the header");
-  switch (static_cast<EntryType>(envelope->type)) {
-    case EntryType::create_topic:
-      return decode_payload(envelope->payload, decode_create_topic, encode_create_topic);
-    case EntryType::update_topic:
-      return decode_payload(envelope->payload, decode_update_topic, encode_update_topic);
-    case EntryType::delete_topic:
-      return decode_payload(envelope->payload, decode_delete_topic,
-                            [](const std::string& name) { return encode_delete_topic(name); });
-  }
+  if (envelope->type == 0 || envelope->type > kNewestEntryType) return;
+  const auto decode = [&](std::string_view payload) { return decode_payload(envelope->type, payload); };
+  const auto decoded = decode_twice(envelope->payload, decode);
+  if (!decoded) return;
+  const std::string command = encode_command(*decoded);
+  const std::optional<Envelope> again = read_envelope(command);
+  NARAD_CHECK(again && again->version == kEnvelopeVersion && again->type == envelope->type, "what was encoded has a header");
+  NARAD_CHECK(decode(again->payload) == decoded, "decode(encode(x)) is x");
 }
 
 void decode_record(std::string_view bytes) {
@@ -94,7 +84,28 @@ std::vector<std::string> seeds() {
     all.push_back(std::string(1, '\2') + encode_update_topic(topic).substr(kEnvelopeHeaderBytes));
     all.push_back(std::string(1, '\1') + encode_topic(topic));
   }
-  all.push_back(std::string(1, '\0') + encode_delete_topic("orders"));
+  const Topic child = topics()[1];
+  const RemoteLink link = *topics()[3].remote;
+  const User user{"ann", "$2a$10$hash", {{"produce", {"orders", "logs-*"}}, {"admin", {}}}, true, 1, 2};
+  const Remote remote{"west", "https://west:7942", "ann", "", {}, "sealed", "key1", 1, 1, "ann", 3, "bob", 4};
+  const std::vector<Command> commands = {
+      DeleteTopic{"orders"},
+      PutSchemaIf{"orders", 2, R"({"type":"object"})", "0123456789abcdef"},
+      AssignPartition{{"orders", 3, "n1", "n2"}},
+      RegisterMember{{"n1", "n1:7942", "n1:7943", MemberStatus::dead, 1'700'000'000, true, "3.2.2", 37}},
+      CreateUser{user},
+      SetUserGrants{"ann", user.grants, 5},
+      AttachChildIf{{"all", "orders", "e1", 5000, {1, 2, 3}}, "a", "b"},
+      CreateTopicLinked{child, "true", ParentLink{"all", "a", "e1", 5000, {1, 2, 3}}},
+      AttachRemoteChild{"all", "a", "stub", "b", "e1", 0, {4, 5}, link, 1'700'000'000, "ann", "r1"},
+      ChangeRemoteChild{"all", "stub", "e1", PauseChange{true, "by hand", "ann", 6}, "c", 4, SkipOffset{1, 2}, "ann", "r2"},
+      CreateRemote{remote, "salt", 7, "ann", "r3"},
+      ChangeRemote{"west", {"https://w", "bob", "pem", RemoteLimits{}}, "sealed", "key2", SealedAgainst{"https://w", "bob", "pem"},
+                   1, 2, true, 8, "ann", "r4"},
+  };
+  for (const Command& command : commands) {
+    all.push_back(std::string(1, '\0') + encode_command(command));
+  }
   return all;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/metastore/apply.h"
-#include "engine/metastore/apply_topics.h"
+#include "engine/metastore/kept_rows.h"
 #include "engine/metastore/envelope.h"
 #include "engine/metastore/reader.h"
 #include "engine/topics/proposer.h"

@@ -11,6 +11,7 @@
 #include "engine/metastore/apply.h"
 #include "engine/metastore/apply_topics.h"
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/kept_rows.h"
 #include "io/sim/machine.h"
 #include "io/sim/volume.h"
 #include "io/sim/world.h"

@@ -79,7 +79,7 @@ TEST(Envelope, ANewerVersionOrTypeIsUnknownNotUndecodable) {
   std::string newer_version = good;
   newer_version[3] = 2;
   EXPECT_TRUE(run(newer_version).is_unknown);
-  for (uint32_t type : {0u, 4u, 37u, 255u, 256u, 257u, 1u << 24 | 1u}) {
+  for (uint32_t type : {0u, 38u, 39u, 255u, 256u, 257u, 1u << 24 | 1u}) {
     std::string other = good;
     for (int i = 0; i < 4; ++i) {
       other[4 + i] = static_cast<char>(type >> (24 - 8 * i));
