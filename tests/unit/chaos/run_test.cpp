@@ -69,6 +69,15 @@ TEST(Run, ADamagedLogIsRefusedUntilItIsRepairedAndNothingIsLost) {
   EXPECT_GT(result.starts, 5u);  // three, and those that were refused
 }
 
+TEST(Run, ANodeWhoseNewestSnapshotIsDamagedGoesByTheOlderOne) {
+  const RunResult result = run_text(
+      "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n"
+      "d1 at 10s snapshot_damage node=0 down=100ms for=2s\nd2 at 12s snapshot_damage node=1 down=100ms for=2s\n"
+      "d3 at 14s snapshot_damage node=2 down=100ms for=2s\nd4 at 16s snapshot_damage node=0 down=100ms for=2s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.probes.count("raft snapshot: damaged snapshot not listed"), 1u);
+}
+
 TEST(Run, ANodeIsKilledAgainAndAgain) {
   const RunResult result = run_text("d1 at 5s restart_loop node=leader times=6 down=50ms gap=300ms\n");
   EXPECT_EQ(violation_of(result), "");
