@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "raft/log_format.h"
+#include "raft/snapshot_format.h"
 
 namespace chaos {
 namespace {
@@ -141,6 +142,7 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::disk_stall:
     case Kind::disk_shrink:
     case Kind::disk_damage:
+    case Kind::snapshot_damage:
     case Kind::disk_slow: return strike_disk(decision, nodes, draws);
     case Kind::transfer:
       if (!nodes.empty()) {
@@ -353,6 +355,38 @@ void Driver::damage_log(int node, const Decision& decision, io::RandomStream& dr
   }
 }
 
+// Of the newest complete snapshot: its ends, which a start reads, or anywhere.
+void Driver::damage_snapshot(int node, const Decision& decision, io::RandomStream& draws) {
+  namespace format = raft::snapshot_format;
+  io::sim::Volume& volume = world_.machine(node).volume();
+  const std::string folder = std::string(format::kDirectory) + "/";
+  std::string newest;
+  raft::Index newest_index = 0;
+  for (const std::string& path : volume.tree().files()) {
+    const auto name = path.starts_with(folder) ? format::parse_name(std::string_view(path).substr(folder.size())) : std::nullopt;
+    if (name && name->index > newest_index) {
+      newest = path;
+      newest_index = name->index;
+    }
+  }
+  if (newest.empty()) {
+    return;
+  }
+  const uint64_t size = volume.tree().content(newest).value_or("").size();
+  const uint64_t ends[] = {draws.below(format::kHeaderBytes), size - 1 - draws.below(format::kTrailerBytes), draws.below(size)};
+  const uint64_t place = std::min(ends[draws.below(3)], size - 1);
+  const int bit = static_cast<int>(draws.below(8));
+  volume.flip_bit(newest, place, bit);
+  const auto damaged = volume.tree().content(newest);
+  // Unless the node has put something else in its place.
+  after(decision.span, [&volume, newest, place, bit, damaged] {
+    if (volume.tree().content(newest) == damaged) {
+      volume.flip_bit(newest, place, bit);
+    }
+  });
+  world_.kill(node, decision.down);
+}
+
 void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws) {
   for (const int node : nodes) {
     io::sim::Volume& volume = world_.machine(node).volume();
@@ -382,6 +416,10 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
       case Kind::disk_damage:
         world_.explain(node, end + kDiskEcho);
         damage_log(node, decision, draws);
+        break;
+      case Kind::snapshot_damage:
+        world_.explain(node, end + kDiskEcho);
+        damage_snapshot(node, decision, draws);
         break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);

@@ -45,6 +45,7 @@ class Driver {
   void kill_again_and_again(int node, const Decision& decision);
   void shrink_room(int node, const Decision& decision);
   void damage_log(int node, const Decision& decision, io::RandomStream& draws);
+  void damage_snapshot(int node, const Decision& decision, io::RandomStream& draws);
   void cut_between(const std::vector<int>& from, const std::vector<int>& to, bool both, io::Duration span);
   void partition(const Decision& decision, io::RandomStream& draws, int moment_node);
 

@@ -184,11 +184,12 @@ int run_program(int argc, char** argv) {
   std::string seeds;
   std::string budget;
   std::vector<std::string> sweep_defects;
-  CLI::App* sweep = app.add_subcommand("sweep", "many seeds; exit 0: no violation, 1: violations, 2: usage, 3: a run crashed");
+  CLI::App* sweep = app.add_subcommand("sweep", "many seeds; exit 0: no violation, 1: violations, 2: usage, 3: a run crashed, 4: below a floor");
   sweep->add_option("--seeds", seeds, "A..B, both included")->required();
   sweep->add_option("--jobs", sweep_options.jobs, "worker processes")->check(CLI::Range(1, 256));
   sweep->add_option("--budget", budget, "begin no seed after this real time, e.g. 60s or 10m");
   sweep->add_flag("--fail-fast", sweep_options.fail_fast, "stop at the first violation");
+  sweep->add_flag("--floors", sweep_options.with_floors, "fail when too few seeds reach a probe; for 5000 seeds or more");
   sweep->add_option("--defect", sweep_defects, "switch a defect on");
   sweep->add_option("--out", sweep_options.out, "directory for the plans of failing seeds")->capture_default_str();
 
@@ -236,6 +237,9 @@ int run_program(int argc, char** argv) {
   if (*sweep) {
     std::tie(sweep_options.first, sweep_options.last) = parse_range(seeds);
     sweep_options.defects = parse_defects(sweep_defects);
+    if (sweep_options.with_floors && !sweep_options.defects.empty()) {
+      throw UsageError{"--floors: what a defect changes is not measured; leave out --floors or --defect"};
+    }
     if (!budget.empty()) {
       const auto parsed = chaos::parse_duration(budget);
       if (!parsed.ok() || *parsed <= io::Duration(0)) {

@@ -27,6 +27,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::slow_reader: return "slow_reader";
     case Kind::disk_shrink: return "disk_shrink";
     case Kind::disk_damage: return "disk_damage";
+    case Kind::snapshot_damage: return "snapshot_damage";
     case Kind::wall_jump: return "wall_jump";
     case Kind::transfer: return "transfer";
     case Kind::take_out: return "take_out";

@@ -41,6 +41,7 @@ enum class Kind {
   disk_stall,  // node, for: operations hang
   disk_slow,   // node, ppm, for: that share of operations takes long
   disk_damage,  // node, down, for: a bit of a synced log entry flips and the process ends; the bit is right again after `for`
+  snapshot_damage,  // node, down, for: a bit of the newest snapshot flips and the process ends; right again after `for`
   wall_jump,   // node, by: the calendar clock moves
   transfer,    // node, peers: `node` is asked to hand leadership over, to the first of `peers`
   take_out,    // node, for: an operator demotes and removes the node, and after `for` adds and promotes it again

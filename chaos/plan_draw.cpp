@@ -236,6 +236,9 @@ class Drawer {
     switch (decision.kind) {
       case Kind::disk_full:
         decision.bytes = pick<uint64_t>(draws, {{2, 0}, {1, 5'000}, {1, 100'000}});
+        if (draws.below(3) == 0) {  // long enough to use up what the log has prepared
+          decision.span = between_ms(draws, 6'000, 25'000);
+        }
         break;
       case Kind::disk_error:
         decision.op = pick<std::string>(draws, {{1, "read"}, {2, "write"}, {3, "sync"}});
@@ -245,6 +248,7 @@ class Drawer {
         decision.bytes = pick<uint64_t>(draws, {{2, 20'000}, {1, 200'000}});
         break;
       case Kind::disk_damage:
+      case Kind::snapshot_damage:
         decision.down = between_ms(draws, 1, 500);
         break;
       case Kind::disk_stall:
@@ -319,6 +323,7 @@ class Drawer {
         {Kind::wall_jump, 20, 1},  {Kind::drift, 20, 1},
         {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
+        {Kind::snapshot_damage, 20, 1},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {

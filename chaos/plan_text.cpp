@@ -220,6 +220,8 @@ constexpr KindRow kKinds[] = {
     {Kind::disk_slow, "node ppm for", "that share of file operations takes long"},
     {Kind::disk_damage, "node down for",
      "a bit of a synced log entry flips and the process ends: it cannot start until the bit is right again"},
+    {Kind::snapshot_damage, "node down for",
+     "a bit of the newest snapshot flips and the process ends: it goes by the older one, or cannot start until the bit is right"},
     {Kind::wall_jump, "node by", "the calendar clock moves"},
     {Kind::transfer, "node peers", "asked to hand leadership over to the first of peers"},
     {Kind::take_out, "node for", "demoted and removed, and after `for` added and promoted again"},

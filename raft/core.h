@@ -385,6 +385,8 @@ class Core {
   const StoreId& store() const { return identity_.store; }
   std::uint64_t session() const { return identity_.session; }
   Role role() const { return role_; }
+  // The term of the newest election that this core has won; 0: none since it was made. It may have been deposed since.
+  Term term_won() const { return term_won_; }
   Term term() const { return hard_state_.term; }
   const ServerId& vote() const { return hard_state_.vote; }
   const HardState& hard_state() const { return hard_state_; }
@@ -600,6 +602,7 @@ class Core {
   io::Instant heartbeat_deadline_;
   std::uint64_t round_ = 0;
   Index term_start_ = 0;  // the leader's first entry
+  Term term_won_ = 0;
   std::optional<Transfer> transfer_;
   std::uint64_t snapshots_asked_ = 0;
   bool must_send_ = false;       // ready() has appends to make

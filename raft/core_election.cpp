@@ -228,6 +228,7 @@ void Core::become_leader() {
   NARAD_CHECK(role_ == Role::candidate && hard_state_.vote == identity_.id, "a leader was a candidate");
   NARAD_CHECK(!transfer_, "a transfer ends with the leadership it gives away");
   role_ = Role::leader;
+  term_won_ = hard_state_.term;
   leader_ = identity_.id;
   reads_.clear();
   progress_.clear();

@@ -57,6 +57,7 @@ std::optional<Violation> Invariants::observe(const Core& core) {
   const bool is_new_session = node.session != core.session();
   if (is_new_session) check_restart(node, core);
   check_hard_state(node, core);
+  check_election(node, core);
   check_log(node, core, is_new_session);
   if (violation_) return violation_;
   check_leader(node, core);
@@ -211,7 +212,7 @@ void Invariants::check_entry(const Core& core, Index index, bool is_new_session)
     }
     return;
   }
-  // It may have stepped down within the same event in which it appended.
+  // It may have been elected, have appended and have stepped down within one event.
   const auto leader = leaders_.find(entry.term);
   const bool is_creator = (core.role() == Role::leader && core.term() == entry.term) ||
                           (leader != leaders_.end() && leader->second == core.id());
@@ -221,30 +222,38 @@ void Invariants::check_entry(const Core& core, Index index, bool is_new_session)
   known.push_back(Known{entry.term, term_before, content});
 }
 
-void Invariants::check_leader(Node& node, const Core& core) {
-  const bool was_leader = node.role == Role::leader;
-  node.role = core.role();
-  if (core.role() != Role::leader) {
-    node.matches.clear();
-    return;
-  }
-  const auto [leader, is_new] = leaders_.try_emplace(core.term(), core.id());
-  if (leader->second != core.id()) {
-    fail("election safety", core, leader->second + " leads this term too");
-  }
-  if (was_leader && !is_new) return;
-
+// Judged by the term it won, not by its role: a server that reads a backlog may win an election and lose its leadership again
+// within one event.
+void Invariants::check_election(Node& node, const Core& core) {
+  const Term term = core.term_won();
+  if (term == node.term_won) return;
+  node.term_won = term;
+  const auto [leader, is_new] = leaders_.try_emplace(term, core.id());
+  if (leader->second != core.id()) fail("election safety", core, leader->second + " led term " + number(term) + " too");
+  // Of a term that is over, the voters' votes may be forgotten here.
+  if (term != core.term()) return;
   std::size_t votes = 0;
   for (const Server& server : core.configuration().servers) {
     if (!server.voter) continue;
     const auto voter = nodes_.find(server.id);
     if (voter == nodes_.end()) continue;
-    if (has_voted(voter->second, core.term(), core.id())) ++votes;
+    if (has_voted(voter->second, term, core.id())) ++votes;
   }
   if (votes < core.configuration().quorum()) {
     fail("election safety", core, "elected with " + number(votes) + " durable votes of " +
                                       number(core.configuration().voter_count()) + " voters");
   }
+}
+
+void Invariants::check_leader(Node& node, const Core& core) {
+  const bool was_leader = node.role == Role::leader && node.leads == core.term();
+  node.role = core.role();
+  if (core.role() != Role::leader) {
+    node.matches.clear();
+    return;
+  }
+  node.leads = core.term();
+  if (was_leader) return;
   // By log matching, one entry stands for all before it.
   for (Index index = ledger_.size(); index > 0; --index) {
     if (ledger_[index - 1].committed_in >= core.term()) continue;

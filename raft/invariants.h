@@ -63,6 +63,8 @@ class Invariants {
     Term term = 0;
     ServerId vote;
     Role role = Role::follower;
+    Term term_won = 0;
+    Term leads = 0;  // the term in which it was last seen leading
     HardState durable_hard_state;
     std::map<Term, ServerId> durable_votes;  // the newest few
     std::map<Term, ServerId> lost_votes;     // given through a volume that is gone
@@ -106,6 +108,7 @@ class Invariants {
   void check_entry(const Core& core, Index index, bool is_new_session);
   void check_configuration(Node& node, const Core& core);
   void check_snapshot(Node& node, const Core& core);
+  void check_election(Node& node, const Core& core);
   void check_leader(Node& node, const Core& core);
   void check_commit(Node& node, const Core& core, bool is_new_session);
   void check_quorum_holds(const Core& core, Index index, Term term);

@@ -257,6 +257,10 @@ io::Status LogRecovery::read_segment(std::uint64_t generation, std::optional<std
     if (io::Status taken = take(**batch, generation); !taken.ok()) return taken;
     at = log_format::batch_end((*batch)->offset, (*batch)->header);
   }
+  // It was begun with a batch (is_begun), and yet none of its batches may follow what the segments before hold.
+  if (!has_batch_ && !found.header.is_reset) {
+    return damaged(generation, at, "its first batch is older than what the segment before holds");
+  }
   if (required_end && at != *required_end) {
     SOMETIMES("raft log: damage in an older segment refused");
     return damaged(generation, at, "the segment behind it names this place as synced");

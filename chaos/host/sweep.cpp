@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "chaos/floors.h"
 #include "chaos/host/plan_store.h"
 #include "chaos/host/worker_pool.h"
 #include "chaos/plan_draw.h"
@@ -61,7 +62,11 @@ class Sweep {
         pool, [this](const std::string& request) { return run_seed(request, options_); }, [this] { return next(); },
         [this](const PieceResult& result) { return take(result); });
     report();
-    return !failures_.empty() ? Verdict::violation : !harness_faults_.empty() ? Verdict::harness_fault : Verdict::none;
+    const bool is_below_floor = options_.with_floors && !reaches_floors();
+    return !failures_.empty()         ? Verdict::violation
+           : !harness_faults_.empty() ? Verdict::harness_fault
+           : is_below_floor           ? Verdict::below_floor
+                                      : Verdict::none;
   }
 
  private:
@@ -181,6 +186,18 @@ class Sweep {
       std::printf("harness fault at seed %llu\n", static_cast<unsigned long long>(seed));
     }
     std::printf("%zu violations, %zu harness faults\n", count_failures(), harness_faults_.size());
+  }
+
+  bool reaches_floors() const {
+    const std::vector<Floor> below = below_floor(probes_);
+    for (const Floor& floor : below) {
+      const auto reached = probes_.find(std::string(floor.probe));
+      std::printf("BELOW ITS FLOOR: %llu of %llu seeds reached %s\n",
+                  static_cast<unsigned long long>(reached == probes_.end() ? 0 : reached->second),
+                  static_cast<unsigned long long>(floor.seeds), std::string(floor.probe).c_str());
+    }
+    std::printf("%zu of %zu probes below their floors\n", below.size(), floors().size());
+    return below.empty();
   }
 
   const SweepOptions& options_;

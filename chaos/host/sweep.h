@@ -13,7 +13,7 @@
 namespace chaos {
 
 // What the program's exit code says.
-enum class Verdict { none = 0, violation = 1, usage = 2, harness_fault = 3 };
+enum class Verdict { none = 0, violation = 1, usage = 2, harness_fault = 3, below_floor = 4 };
 
 struct SweepOptions {
   uint64_t first = 1;
@@ -21,6 +21,7 @@ struct SweepOptions {
   int jobs = 1;
   std::optional<std::chrono::seconds> budget;  // real time; no seed is begun after it
   bool fail_fast = false;
+  bool with_floors = false;  // judge how many seeds reached each probe (chaos/floors.h); not with defects
   std::set<io::Defence> defects;
   std::string out = kPlanDirectory;  // directory of failing plans
   uint64_t fresh_every = 50;      // each so-many-th seed runs again in a fresh process and must have the same hash; 0: none

@@ -34,13 +34,22 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 
 std::string_view to_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-// Feeds `parser` from the front of `buffer` until the message is done, an error occurs or bytes run out. `on_header` is called
-// when the header block has just become complete and says whether to go on.
+// The least that ends a chunked body: "0\r\n\r\n".
+constexpr size_t kLastChunkBytesMin = 5;
+
+// Feeds `parser` from the front of `buffer` until the message is done, an error occurs or bytes run out.
+//
+// What may be the first bytes of a last chunk is held back until it can be the whole: Beast (1.81) takes it for granted that an
+// empty body's last chunk, once looked at, is not shown to it again with less than that.
 template <typename Parser>
 boost::beast::error_code feed(Parser& parser, std::string& buffer) {
   size_t used = 0;
   boost::beast::error_code error;
   while (used < buffer.size() && !parser.is_done()) {
+    const bool may_be_last_chunk = parser.is_header_done() && parser.chunked() && buffer[used] == '0';
+    if (may_be_last_chunk && buffer.size() - used < kLastChunkBytesMin) {
+      break;
+    }
     const size_t taken = parser.put(boost::asio::const_buffer(buffer.data() + used, buffer.size() - used), error);
     used += taken;
     if (error == http::error::need_more) {

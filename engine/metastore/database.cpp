@@ -155,7 +155,7 @@ struct Database::Prepared {
 };
 
 Database::Database(io::KvHost& kv, std::string directory, Settings settings)
-    : kv_(kv), directory_(std::move(directory)), settings_(std::move(settings)) {}
+    : kv_(kv), directory_(std::move(directory)), settings_(std::move(settings)), block_cache_bytes_(settings_.block_cache_bytes) {}
 
 // Without the pump and the checks of close(): a killed process's work may be dropped anywhere, its views with it. RocksDB closes
 // when the last of them is gone.
@@ -184,7 +184,7 @@ io::Result<FsmState> Database::peek(io::KvHost& kv, const std::string& directory
     return FsmState{};
   }
   rocksdb::DB* raw = nullptr;
-  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(database_options(kv.env(), false), path, &raw);
+  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(database_options(kv.env(), false, block_cache(kBlockCacheBytesWhileFilled)), path, &raw);
   std::unique_ptr<rocksdb::DB> db(raw);
   if (!opened.ok()) {
     return database_error(opened, directory);
@@ -204,7 +204,8 @@ io::Status Database::open() {
     return io::fail(io::ErrorKind::corrupt, directory_ + ": there is no database, although ACTIVE names it");
   }
   rocksdb::DB* raw = nullptr;
-  rocksdb::Status opened = rocksdb::DB::Open(database_options(kv_.env(), !exists), path, &raw);
+  cache_ = block_cache(block_cache_bytes_);  // nothing of an earlier opening is believed
+  rocksdb::Status opened = rocksdb::DB::Open(database_options(kv_.env(), !exists, cache_), path, &raw);
   std::shared_ptr<rocksdb::DB> db(raw);
   if (!opened.ok()) {
     return database_error(opened, directory_);
@@ -243,6 +244,24 @@ uint64_t Database::fsm_bytes() const {
     return 0;
   }
   return tables + unflushed_bytes_;
+}
+
+StoreMemory Database::memory() const {
+  StoreMemory memory;
+  if (db_ == nullptr) {
+    return memory;
+  }
+  const bool is_known = db_->GetIntProperty(rocksdb::DB::Properties::kBlockCacheUsage, &memory.block_cache) &&
+                        db_->GetIntProperty(rocksdb::DB::Properties::kEstimateTableReadersMem, &memory.table_readers) &&
+                        db_->GetIntProperty(rocksdb::DB::Properties::kSizeAllMemTables, &memory.memtables);
+  NARAD_CHECK(is_known, "RocksDB counts its memory");
+  return memory;
+}
+
+void Database::set_block_cache_bytes(size_t bytes) {
+  NARAD_CHECK(cache_ != nullptr, "the cache of a closed database");
+  block_cache_bytes_ = bytes;
+  cache_->SetCapacity(bytes);
 }
 
 // ---- Database: batches -----------------------------------------------------------------------------------------------------

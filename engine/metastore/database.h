@@ -5,6 +5,7 @@
 // reports of failed background flushes comes with the next write.
 #pragma once
 
+#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
@@ -27,6 +28,14 @@
 namespace engine::metastore {
 
 io::Error database_error(const rocksdb::Status& status, std::string_view what);
+
+// What RocksDB itself counts of its memory, bytes.
+struct StoreMemory {
+  uint64_t block_cache = 0;    // blocks of rows, and the tables' indexes and filters
+  uint64_t table_readers = 0;  // what open tables hold outside the cache
+  uint64_t memtables = 0;      // the active one and those that are being flushed
+  uint64_t total() const { return block_cache + table_readers + memtables; }
+};
 
 // The database at the end of one batch. Holds back nothing but a snapshot; must be gone before the database is closed.
 class View {
@@ -98,6 +107,7 @@ class Database {
     uint32_t newest_type = 0;
     uint64_t flush_bytes = 0;
     std::string build;
+    size_t block_cache_bytes = 0;
     bool may_create = true;  // where there is no database; else that is `corrupt`
   };
   // `directory`: under the data directory, without a trailing '/'. `kv` outlives the database.
@@ -116,6 +126,9 @@ class Database {
   const FsmState& state() const { return state_; }
   std::shared_ptr<const View> view() const { return std::make_shared<const View>(db_); }
   uint64_t fsm_bytes() const;
+  StoreMemory memory() const;
+  // Of the open database, from now on; while nothing opens it.
+  void set_block_cache_bytes(size_t bytes);
 
   // Evaluates the entries and writes effects and state as one batch.
   BatchOutcome apply(const std::vector<raft::Entry>& entries);
@@ -170,6 +183,8 @@ class Database {
   io::KvHost& kv_;
   const std::string directory_;
   const Settings settings_;
+  size_t block_cache_bytes_;
+  std::shared_ptr<rocksdb::Cache> cache_;
   std::shared_ptr<rocksdb::DB> db_;
   FsmState state_;
   uint64_t unflushed_bytes_ = 0;

@@ -1,10 +1,11 @@
 #include "engine/metastore/database_options.h"
 
-#include <rocksdb/cache.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
+
+#include <utility>
 
 namespace engine::metastore {
 
@@ -25,9 +26,12 @@ class NoRecoveryByItself final : public rocksdb::EventListener {
   }
 };
 
-rocksdb::BlockBasedTableOptions table_options() {
+constexpr size_t kBlockBytes = 16u << 10;
+
+rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> cache) {
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes, 0);
+  table.block_cache = std::move(cache);
+  table.block_size = kBlockBytes;
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   constexpr double kFilterBitsPerKey = 10;
@@ -37,7 +41,13 @@ rocksdb::BlockBasedTableOptions table_options() {
 
 }  // namespace
 
-rocksdb::Options database_options(rocksdb::Env* env, bool create) {
+// Few shards: a table's index is to find room in one.
+std::shared_ptr<rocksdb::Cache> block_cache(size_t bytes) {
+  constexpr int kShardBits = 2;
+  return rocksdb::NewLRUCache(bytes, kShardBits);
+}
+
+rocksdb::Options database_options(rocksdb::Env* env, bool create, std::shared_ptr<rocksdb::Cache> cache) {
   rocksdb::Options options;
   options.env = env;
   options.create_if_missing = create;
@@ -74,7 +84,7 @@ rocksdb::Options database_options(rocksdb::Env* env, bool create) {
   options.avoid_flush_during_recovery = false;
   options.manual_wal_flush = false;
 
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options()));
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(std::move(cache))));
   return options;
 }
 

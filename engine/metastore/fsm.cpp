@@ -5,6 +5,7 @@
 #include "engine/metastore/active_file.h"
 #include "engine/metastore/database.h"
 #include "engine/metastore/kept_rows.h"
+#include "engine/metastore/database_options.h"
 #include "engine/metastore/record_cache.h"
 #include "io/check.h"
 #include "io/defence.h"
@@ -64,7 +65,7 @@ io::Result<std::unique_ptr<Fsm>> Fsm::open(io::Env& env, FsmSettings settings) {
     return directory.error();
   }
   std::unique_ptr<Fsm> fsm(new Fsm(env, std::move(settings)));
-  fsm->database_ = fsm->make_database(*directory, is_first_database(*directory));
+  fsm->database_ = fsm->make_database(*directory, is_first_database(*directory), kBlockCacheBytes);
   if (io::Status opened = fsm->open_database(); !opened.ok()) {
     return opened.error();
   }
@@ -381,6 +382,13 @@ io::Result<std::vector<std::string>> Fsm::names_like(std::string_view name, io::
     return found.status.error();
   }
   return found.value ? decode_names(*found.value) : std::vector<std::string>();
+}
+
+StoreMemory Fsm::store_memory() {
+  NARAD_CHECK(database_ != nullptr, "the memory of a closed metastore");
+  io::Result<StoreMemory> memory = env_.store_lane.run([database = database_] { return database->memory(); });
+  NARAD_CHECK(memory.ok(), "a lane call without a deadline failed");
+  return *memory;
 }
 
 io::Result<Fsm::Audit> Fsm::audit(io::Instant deadline) {

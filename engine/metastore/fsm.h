@@ -46,6 +46,7 @@ class ImageReader;
 class RecordCache;
 class View;
 struct BatchOutcome;
+struct StoreMemory;
 
 inline constexpr io::Duration kApplyRetryFirst = std::chrono::milliseconds(100);
 inline constexpr io::Duration kApplyRetryMax = std::chrono::seconds(5);
@@ -121,12 +122,15 @@ class Fsm final : public raft::StateMachine, public Reader {
   };
   io::Result<Audit> audit(io::Instant deadline = io::kNever);
 
+  // What RocksDB says that the live database takes of memory; asks on the lane. For benchmarks.
+  StoreMemory store_memory();
+
  private:
   Fsm(io::Env& env, FsmSettings settings);
 
   io::Status open_database();
   io::Status reopen_database();
-  std::shared_ptr<Database> make_database(const std::string& directory, bool may_create) const;
+  std::shared_ptr<Database> make_database(const std::string& directory, bool may_create, size_t block_cache_bytes) const;
   void remove_leftovers();
   void report_left_over(const io::Error& error);
   io::Status remove_database(const std::string& directory);

@@ -3,6 +3,7 @@
 
 #include "engine/metastore/active_file.h"
 #include "engine/metastore/database.h"
+#include "engine/metastore/database_options.h"
 #include "engine/metastore/fsm.h"
 #include "engine/metastore/image.h"
 #include "engine/metastore/image_installer.h"
@@ -168,11 +169,12 @@ struct Fsm::NewDatabase {
   }
 };
 
-std::shared_ptr<Database> Fsm::make_database(const std::string& directory, bool may_create) const {
+std::shared_ptr<Database> Fsm::make_database(const std::string& directory, bool may_create, size_t block_cache_bytes) const {
   Database::Settings settings;
   settings.newest_type = settings_.newest_type;
   settings.flush_bytes = settings_.flush_bytes;
   settings.build = settings_.build;
+  settings.block_cache_bytes = block_cache_bytes;
   settings.may_create = may_create;
   return std::make_shared<Database>(env_.kv, directory, std::move(settings));
 }
@@ -317,6 +319,7 @@ io::Status Fsm::build(ImageReader& image, NewDatabase& next, bool is_checked) {
 // From here on everything reads and applies there. Nothing in between waits. Returns the database that was replaced.
 std::shared_ptr<Database> Fsm::take_over(std::shared_ptr<Database> next) {
   std::shared_ptr<Database> replaced = std::exchange(database_, std::move(next));
+  database_->set_block_cache_bytes(kBlockCacheBytes);
   state_ = database_->state();
   view_ = database_->view();
   durable_index_ = database_->durable_index();
@@ -367,7 +370,7 @@ io::Status Fsm::install_image(raft::ImageSource& source, raft::Index label) {
   if (!status.ok()) {
     return status;
   }
-  NewDatabase next{env_.store_lane, make_database(directory, true)};
+  NewDatabase next{env_.store_lane, make_database(directory, true, kBlockCacheBytesWhileFilled)};
   status = build(image, next, is_checked);
   if (status.ok()) {
     status = switch_to(next);

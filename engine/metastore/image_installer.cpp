@@ -27,7 +27,7 @@ rocksdb::EnvOptions env_options(const rocksdb::Options& options) {
 }  // namespace
 
 ImageInstaller::ImageInstaller(io::KvHost& kv, std::shared_ptr<Database> database, bool is_checked)
-    : kv_(kv), database_(std::move(database)), is_checked_(is_checked), options_(database_options(kv.env(), false)) {}
+    : kv_(kv), database_(std::move(database)), is_checked_(is_checked), options_(database_options(kv.env(), false, block_cache(0))) {}
 
 ImageInstaller::~ImageInstaller() = default;
 

@@ -1,4 +1,4 @@
-// Whole runs: the standard world passes, a plan file replays its seed's run, and each defect of the first part is caught by a
+// Whole runs: the standard world passes, a plan file replays its seed's run, and each defect of raft is caught by a
 // check on a seed that passes without it.
 
 #include "chaos/run.h"
@@ -69,6 +69,15 @@ TEST(Run, ADamagedLogIsRefusedUntilItIsRepairedAndNothingIsLost) {
   EXPECT_GT(result.starts, 5u);  // three, and those that were refused
 }
 
+TEST(Run, ANodeWhoseNewestSnapshotIsDamagedGoesByTheOlderOne) {
+  const RunResult result = run_text(
+      "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n"
+      "d1 at 10s snapshot_damage node=0 down=100ms for=2s\nd2 at 12s snapshot_damage node=1 down=100ms for=2s\n"
+      "d3 at 14s snapshot_damage node=2 down=100ms for=2s\nd4 at 16s snapshot_damage node=0 down=100ms for=2s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.probes.count("raft snapshot: damaged snapshot not listed"), 1u);
+}
+
 TEST(Run, ANodeIsKilledAgainAndAgain) {
   const RunResult result = run_text("d1 at 5s restart_loop node=leader times=6 down=50ms gap=300ms\n");
   EXPECT_EQ(violation_of(result), "");
@@ -100,28 +109,39 @@ TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
   EXPECT_GT(slow.elections, run_text("").elections);
 }
 
-class DefectIsCaught : public ::testing::TestWithParam<io::Defence> {};
+struct Hunted {
+  io::Defence defect;
+  uint64_t first;  // where to begin: a seed at or a little before one that caught it when this was written. Then the others.
+};
+
+class DefectIsCaught : public ::testing::TestWithParam<Hunted> {};
 
 TEST_P(DefectIsCaught, WithinFiveHundredSeedsByACheckOnASeedThatPassesWithoutIt) {
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  constexpr uint64_t kSeeds = 500;
+  for (uint64_t i = 0; i < kSeeds; ++i) {
+    const uint64_t seed = (GetParam().first - 1 + i) % kSeeds + 1;
     Plan plan = draw_plan(seed);
-    plan.defects = {GetParam()};
+    plan.defects = {GetParam().defect};
     if (run_plan(plan).violation) {
       plan.defects.clear();
       EXPECT_EQ(violation_of(run_plan(plan)), "") << "seed " << seed << " fails without the defect too";
       return;
     }
   }
-  ADD_FAILURE() << io::defect_name(GetParam()) << " was not caught";
+  ADD_FAILURE() << io::defect_name(GetParam().defect) << " was not caught";
 }
 
 INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
-                         ::testing::Values(io::Defence::vote_not_durable, io::Defence::ack_before_sync,
-                                           io::Defence::commit_older_term, io::Defence::apply_before_durable,
-                                           io::Defence::index_apart_from_effects, io::Defence::config_change_before_term_commit,
-                                           io::Defence::config_not_undone_on_truncate),
+                         ::testing::Values(Hunted{io::Defence::vote_not_durable, 3}, Hunted{io::Defence::ack_before_sync, 1},
+                                           Hunted{io::Defence::commit_older_term, 8}, Hunted{io::Defence::apply_before_durable, 4},
+                                           Hunted{io::Defence::stale_append_truncates, 4},
+                                           Hunted{io::Defence::same_term_stepdown_clears_vote, 3},
+                                           Hunted{io::Defence::config_change_before_term_commit, 132},
+                                           Hunted{io::Defence::config_not_undone_on_truncate, 9},
+                                           Hunted{io::Defence::late_prevote_counts, 3},
+                                           Hunted{io::Defence::index_apart_from_effects, 1}),
                          [](const auto& info) {
-                           std::string name(io::defect_name(info.param));
+                           std::string name(io::defect_name(info.param.defect));
                            std::erase(name, '-');
                            return name;
                          });

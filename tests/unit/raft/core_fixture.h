@@ -30,9 +30,10 @@ inline Entry command(Index index, Term term, const std::string& text = "x") {
 
 class Hand {
  public:
-  explicit Hand(InitialState initial = {}, Settings settings = {}, const std::vector<ServerId>& ids = {"a", "b", "c"}) {
+  explicit Hand(InitialState initial = {}, Settings settings = {}, const std::vector<ServerId>& ids = {"a", "b", "c"},
+                const ServerId& id = "a") {
     if (initial.base_configuration.servers.empty()) initial.base_configuration = settled(ids);
-    core = std::make_unique<Core>(Identity{"a", store_of("a"), 77, ClusterId{6, 6}}, settings, std::move(initial),
+    core = std::make_unique<Core>(Identity{id, store_of(id), 77, ClusterId{6, 6}}, settings, std::move(initial),
                                   io::RandomStream(1), now);
   }
 
@@ -85,7 +86,7 @@ class Hand {
     Message message;
     message.type = type;
     message.from = id;
-    message.to = "a";
+    message.to = core->id();
     message.term = term;
     message.from_store = store_of(id);
     message.cluster = kCluster;

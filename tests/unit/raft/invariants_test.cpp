@@ -91,6 +91,25 @@ TEST(RaftInvariants, ALeaderNeedsAQuorumOfDurableVotes) {
   EXPECT_EQ(fired(invariants.observe(*hand.core)), "election safety");
 }
 
+// A frozen server may find the votes, and the message that deposes it, in one backlog.
+TEST(RaftInvariants, ALeadershipWonAndLostWithinOneEventCounts) {
+  Invariants invariants;
+  Hand hand;
+  invariants.observe(*hand.core);
+  hand.lead();
+  const Term won = hand.core->term();
+  hand.step(hand.append("b", won + 1, 0, 0, {}, 0));
+  ASSERT_EQ(hand.core->role(), Role::follower);
+  EXPECT_EQ(fired(invariants.observe(*hand.core)), "none");
+  // The term has had its leader.
+  Hand other({}, {}, {"a", "b", "c"}, "c");
+  invariants.observe(*other.core);
+  other.lead();
+  ASSERT_EQ(other.core->term_won(), won);
+  other.step(other.append("b", won + 1, 0, 0, {}, 0));
+  EXPECT_EQ(fired(invariants.observe(*other.core)), "election safety");
+}
+
 TEST(RaftInvariants, ACommittedEntryIsDurableOnAQuorum) {
   Invariants invariants;
   InitialState voted;

@@ -216,6 +216,52 @@ TEST(LogStore, RefusesANewerFormatByName) {
   EXPECT_NE(refused.status.error().message.find("newer release"), std::string::npos);
 }
 
+// Whole in itself, and the next by its number: but it was not written where it stands.
+TEST(LogStore, RefusesABatchThatNamesAnotherPlaceAsSynced) {
+  DiskWorld disk(11);
+  write_three_batches(disk);
+  const std::string whole = disk.bytes(kFirst);
+  const auto offsets = batch_offsets(whole);
+  ASSERT_EQ(offsets.size(), 3u);
+  auto header = raft::log_format::parse_batch_header(whole, 1, offsets[2]);
+  ASSERT_TRUE(header);
+  ASSERT_EQ(header->frontier, offsets[2]);
+  header->frontier = offsets[1];
+  std::string forged;
+  raft::log_format::encode_batch(std::vector<Entry>{entry(1, 4, "forged"), entry(1, 5, "forged")}, *header, 1, offsets[2], forged);
+  std::string bytes = whole;
+  bytes.replace(offsets[2], forged.size(), forged);
+  disk.volume().tree().put_file(kFirst, bytes);
+  const Opened refused = look(disk, kSmall, false);
+  ASSERT_TRUE(refused.status.is(io::ErrorKind::corrupt));
+  const std::string named = kFirst + ": damaged at offset " + std::to_string(offsets[2]) + " (index 4)";
+  EXPECT_NE(refused.status.error().message.find(named), std::string::npos) << refused.status.error().message;
+  EXPECT_NE(refused.status.error().message.find("the end of the one before"), std::string::npos);
+}
+
+// Else the log would end before that segment, and be begun anew without its entries.
+TEST(LogStore, RefusesASegmentOlderThanTheOneItContinues) {
+  DiskWorld disk(12);
+  disk.run([](io::Env& env) {
+    Opened opened = open(env);
+    for (Index i = 1; i <= 6; ++i) append(*opened.log, {entry(1, i, std::string(900, 'x'))});
+  });
+  std::string bytes = disk.bytes(kFirst);
+  const uint64_t at = batch_offsets(bytes).back();
+  auto header = raft::log_format::parse_batch_header(bytes, 1, at);
+  ASSERT_TRUE(header);
+  header->epoch += 100;
+  std::string forged;
+  raft::log_format::encode_batch(std::vector<Entry>{entry(1, header->first, std::string(900, 'x'))}, *header, 1, at, forged);
+  bytes.replace(at, forged.size(), forged);
+  disk.volume().tree().put_file(kFirst, bytes);
+  const Opened refused = look(disk, kSmall, false);
+  ASSERT_TRUE(refused.status.is(io::ErrorKind::corrupt));
+  const std::string second = raft::log_format::segment_path(2);
+  EXPECT_NE(refused.status.error().message.find(second + ": damaged at offset 512 (index "), std::string::npos)
+      << refused.status.error().message;
+}
+
 // Scenarios PT-04 and LR-13.
 TEST(LogStore, RefusesTermsThatFall) {
   DiskWorld disk(1);

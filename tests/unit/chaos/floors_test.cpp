@@ -1,0 +1,97 @@
+// The list of floors holds every probe of the tree, and nothing else.
+
+#include "chaos/floors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "tests/support/paths.h"
+#include "tests/support/tidy.h"
+
+namespace {
+
+// Places that neither a sweep nor a test reaches.
+constexpr size_t kUnreachedMax = 14;
+
+std::string join(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+// The names in the sources: a literal, perhaps in pieces.
+std::set<std::string> probes_in_the_tree() {
+  static const std::regex kProbe("SOMETIMES\\(((?:\\s*\"[^\"]*\")+)\\s*\\)");
+  static const std::regex kPiece("\"([^\"]*)\"");
+  std::set<std::string> names;
+  for (const tests::tidy::Source& source : tests::tidy::read_tree(tests::source_dir())) {
+    if (source.path.starts_with("tests/") || source.path == "io/probe.h") continue;
+    const std::string text = join(source.lines);
+    for (std::sregex_iterator found(text.begin(), text.end(), kProbe), end; found != end; ++found) {
+      const std::string pieces = (*found)[1];
+      std::string name;
+      for (std::sregex_iterator piece(pieces.begin(), pieces.end(), kPiece); piece != end; ++piece) name += (*piece)[1];
+      names.insert(name);
+    }
+  }
+  return names;
+}
+
+TEST(Floors, NameEveryProbeOfTheTreeOnceInOrder) {
+  std::set<std::string> listed;
+  std::string before;
+  for (const chaos::Floor& floor : chaos::floors()) {
+    const std::string name(floor.probe);
+    EXPECT_LT(before, name);
+    before = name;
+    listed.insert(name);
+  }
+  const std::set<std::string> there = probes_in_the_tree();
+  EXPECT_GT(there.size(), 100u);
+  for (const std::string& name : there) EXPECT_TRUE(listed.contains(name)) << "chaos/floors.cpp lacks: " << name;
+  for (const std::string& name : listed) EXPECT_TRUE(there.contains(name)) << "chaos/floors.cpp has, the tree not: " << name;
+}
+
+TEST(Floors, APlaceThatNoRunIsAskedToReachNamesTestsThatAreThere) {
+  std::string tests;
+  for (const tests::tidy::Source& source : tests::tidy::read_tree(tests::source_dir())) {
+    if (source.path.starts_with("tests/")) tests += join(source.lines);
+  }
+  size_t unreached = 0;
+  for (const chaos::Floor& floor : chaos::floors()) {
+    ASSERT_EQ(floor.seeds == 0, !floor.elsewhere.empty()) << floor.probe;
+    const std::string name(floor.elsewhere);
+    if (name == "nothing") ++unreached;
+    if (floor.seeds > 0 || name == "nothing") continue;
+    if (name.ends_with(".raft")) {
+      EXPECT_TRUE(std::filesystem::exists(tests::source_dir() + "/tests/scenario/" + name)) << name;
+      continue;
+    }
+    const size_t dot = name.find('.');
+    ASSERT_NE(dot, std::string::npos) << name;
+    EXPECT_TRUE(std::regex_search(tests, std::regex("TEST(_[FP])?\\(" + name.substr(0, dot) + ", " + name.substr(dot + 1) + "\\)")))
+        << name << " (" << floor.probe << ")";
+  }
+  EXPECT_LE(unreached, kUnreachedMax) << "it only goes down";
+}
+
+TEST(Floors, AProbeThatTooFewSeedsReachedIsNamed) {
+  std::map<std::string, uint64_t> seeds;
+  for (const chaos::Floor& floor : chaos::floors()) seeds[std::string(floor.probe)] = floor.seeds;
+  EXPECT_TRUE(chaos::below_floor(seeds).empty());
+  const auto floors = chaos::floors();
+  const auto asked = std::find_if(floors.begin(), floors.end(), [](const auto& floor) { return floor.seeds > 0; });
+  --seeds[std::string(asked->probe)];
+  ASSERT_EQ(chaos::below_floor(seeds).size(), 1u);
+  EXPECT_EQ(chaos::below_floor(seeds).front().probe, asked->probe);
+  seeds.erase(std::string(asked->probe));
+  EXPECT_EQ(chaos::below_floor(seeds).size(), 1u);
+}
+
+}  // namespace
