@@ -42,15 +42,6 @@ std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::E
                            std::to_string(known.term) + ")",
                        now);
     }
-    if (!known.answer) {
-      known.answer = answer_hash;
-      if (change && known.change.has_value() == refused) {
-        return violation("the state machine answers as the model does",
-                         the_node(node) + " " + (refused ? "refused" : "did") + " the entry at " + at_index(entry.index) +
-                             "; the model says otherwise",
-                         now);
-      }
-    }
     if (known.answer != answer_hash) {
       return violation("an entry has the same answer on every node",
                        the_node(node) + " answered the entry at " + at_index(entry.index) + " otherwise than " +
@@ -63,6 +54,12 @@ std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::E
     return violation("nothing is applied past a hole",
                      the_node(node) + " applied " + at_index(entry.index) + ", but nobody has applied " +
                          at_index(lines_.size() + 1),
+                     now);
+  }
+  if (replica_.apply(entry) != answer) {
+    return violation("an entry has the same answer on every node",
+                     the_node(node) + " answered the entry at " + at_index(entry.index) +
+                         " otherwise than the entries up to there make it" + (refused ? " (refused here)" : " (done here)"),
                      now);
   }
   Line line{entry.term, entry.type, content, answer_hash, node, now, std::nullopt, ""};
@@ -84,11 +81,9 @@ std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::E
 }
 
 std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest, io::Instant now) {
-  const auto [known, is_new] = digests_.try_emplace(index, digest, node);
-  if (!is_new && known->second.first != digest) {
+  if (index <= replica_.last_index() && replica_.digest_at(index) != digest) {
     return violation("equal applied index, equal state digest",
-                     the_node(node) + " and " + the_node(known->second.second) + " have applied " + at_index(index) +
-                         " and their state differs",
+                     the_node(node) + " has applied " + at_index(index) + " and its state is not what the entries up to there make",
                      now);
   }
   return std::nullopt;
@@ -96,7 +91,8 @@ std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest,
 
 void LogBook::applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now) {
   NARAD_CHECK(entry.index == lines_.size() + 1, "unseen entries are taken in order");
-  Line line{entry.term, entry.type, io::stable_hash(entry.bytes()), std::nullopt, node, now, std::nullopt, ""};
+  const uint64_t answer = io::stable_hash(replica_.apply(entry));
+  Line line{entry.term, entry.type, io::stable_hash(entry.bytes()), answer, node, now, std::nullopt, ""};
   if (change && model_.apply(entry.index, *change) == Verdict::done) {
     line.change = change->kind;
     line.name = change->topic.name;

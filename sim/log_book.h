@@ -1,5 +1,6 @@
 // The one order of everything the cluster decided, gathered from what each node applies, and compared across nodes and lives:
-// an index has one entry and one answer, and equal applied indexes have equal state digests.
+// an index has one entry and one answer, and equal applied indexes have equal state digests. Both are those of the same entries
+// evaluated once, in memory (replica.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "io/time.h"
+#include "engine/metastore/envelope.h"
 #include "raft/types.h"
+#include "sim/replica.h"
 #include "sim/topic_model.h"
 #include "sim/violation.h"
 
@@ -22,7 +25,7 @@ class LogBook {
     raft::Term term = 0;
     raft::EntryType type = raft::EntryType::noop;
     uint64_t content = 0;  // hash of the payload
-    std::optional<uint64_t> answer;  // hash of the state machine's answer, once one is known
+    uint64_t answer = 0;   // hash of the state machine's answer
     int node = 0;          // who applied it first ...
     io::Instant at{};      // ... and when
     std::optional<ChangeKind> change;  // what it did, when the model decodes it and it was not refused
@@ -36,7 +39,7 @@ class LogBook {
   // The state machine of `node` stands at `index` with this digest.
   std::optional<Violation> digest(int node, Index index, uint64_t digest, io::Instant now);
   // A new life of `node` begins with its state machine at `index`. A life that ended between applying an entry and telling of it
-  // leaves lines that nobody has told of: they are taken from the node's own log, entry by entry, their answers unknown.
+  // leaves lines that nobody has told of: they are taken from the node's own log, entry by entry.
   void restarted(int node, uint64_t life, Index index);
   // An image replaced the state of `node` in its life `life`: it holds everything up to `index`.
   std::optional<Violation> installed(int node, uint64_t life, Index index, io::Instant now);
@@ -58,8 +61,8 @@ class LogBook {
 
   std::deque<Line> lines_;
   std::map<int, Position> positions_;
-  std::map<Index, std::pair<uint64_t, int>> digests_;  // index -> digest, who told it first
   TopicModel model_;
+  Replica replica_{engine::metastore::kNewestEntryType};
 };
 
 }  // namespace sim

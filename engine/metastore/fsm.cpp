@@ -4,8 +4,8 @@
 
 #include "engine/metastore/active_file.h"
 #include "engine/metastore/database.h"
-#include "engine/metastore/kept_rows.h"
 #include "engine/metastore/database_options.h"
+#include "engine/metastore/kept_rows.h"
 #include "engine/metastore/record_cache.h"
 #include "io/check.h"
 #include "io/defence.h"
