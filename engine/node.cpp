@@ -7,12 +7,14 @@
 #include "engine/api/http_server.h"
 #include "engine/api/routes.h"
 #include "engine/cluster/forward.h"
+#include "engine/cluster/leader_confirm.h"
 #include "engine/cluster/listener.h"
 #include "engine/cluster/node_client.h"
 #include "engine/cluster/node_server.h"
 #include "engine/cluster/node_service.h"
 #include "engine/data_dir.h"
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/replica.h"
 #include "engine/metrics.h"
 #include "engine/raft_proposer.h"
 #include "engine/readiness.h"
@@ -131,11 +133,13 @@ class Node {
   Metrics metrics_;
   std::unique_ptr<metastore::Fsm> fsm_;
   std::unique_ptr<raft::RaftServer> raft_;
+  std::unique_ptr<metastore::Replica> replica_;
   std::unique_ptr<RaftProposer> proposer_;
   std::unique_ptr<topics::Manager> manager_;
   std::unique_ptr<cluster::NodeClientPool> clients_;
   std::unique_ptr<cluster::Forwarder> forwarder_;
   std::unique_ptr<cluster::NodeService> service_;
+  std::unique_ptr<cluster::LeaderConfirm> confirm_;
   std::unique_ptr<cluster::NodeServer> node_server_;
   std::unique_ptr<cluster::ClusterListener> cluster_listener_;
   std::unique_ptr<Readiness> readiness_;
@@ -248,6 +252,7 @@ io::Status Node::open_raft() {
 }
 
 void Node::make_services() {
+  replica_ = std::make_unique<metastore::Replica>(env_, *raft_, *fsm_);
   proposer_ = std::make_unique<RaftProposer>(*raft_);
   manager_ = std::make_unique<topics::Manager>(env_, *fsm_, *proposer_, topic_limits(config_));
   clients_ = std::make_unique<cluster::NodeClientPool>(
@@ -255,12 +260,12 @@ void Node::make_services() {
         metrics_.rpc_request(cluster::op_name(op), rpc_outcome(result), took);
       });
   forwarder_ = std::make_unique<cluster::Forwarder>(env_, *raft_, *clients_);
-  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_);
+  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_, *replica_);
+  confirm_ = std::make_unique<cluster::LeaderConfirm>(env_, *replica_, *fsm_, *raft_, *clients_);
   node_server_ = std::make_unique<cluster::NodeServer>(
       env_, [this](std::string_view payload) { return service_->answer(payload); },
       [this](std::string_view payload) { return service_->answer_at_once(payload); });
-  readiness_ = std::make_unique<Readiness>(
-      env_, *raft_, [this](io::Instant deadline) { return forwarder_->catch_up_with_leader(deadline); });
+  readiness_ = std::make_unique<Readiness>(*raft_, *replica_);
   api_ = std::make_unique<api::Api>(api::Api::Parts{env_, *manager_, topic_limits(config_), *raft_, *forwarder_, *readiness_,
                                                     metrics_, [this] { return metrics_.text(snapshot()); }});
 }
@@ -284,14 +289,14 @@ io::Status Node::serve(io::Event& stop) {
     cluster_listener_->run(scope);
     http_->run(scope);
     scope.spawn("node/ready", [&] {
-      readiness_->wait_until_caught_up();
+      replica_->wait_until_caught_up();
       env_.log.info("node is ready", {{"node", config_.cluster.node_id}, {"applied_index", raft_->applied_index()}});
     });
     readiness_->mark_started();
     serving_since_ = env_.now();
     env_.log.info("http listening", {{"addr", http_->address()}, {"cluster_addr", cluster_listener_->address()}});
     if (hooks_.started) {
-      hooks_.started(NodeView{*fsm_, *raft_, http_->address(), cluster_listener_->address()});
+      hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, http_->address(), cluster_listener_->address()});
     }
     while (!raft_ended && !stop.is_set()) {
       changed.wait();

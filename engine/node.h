@@ -17,12 +17,19 @@ namespace engine {
 
 namespace metastore {
 class Fsm;
+class Replica;
+}
+
+namespace cluster {
+class LeaderConfirm;
 }
 
 // A running node as its watchers see it. Valid from Hooks::started to Hooks::stopping.
 struct NodeView {
   metastore::Fsm& fsm;
   raft::RaftServer& raft;
+  metastore::Replica& replica;
+  cluster::LeaderConfirm& confirm;
   std::string http_address;     // as bound
   std::string cluster_address;  // as bound
 };

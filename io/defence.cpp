@@ -33,6 +33,15 @@ constexpr std::array<Row, kDefenceCount> kRows{{
      "a snapshot is renamed into place before it is synced"},
     {Defence::snapshot_while_ahead, "snapshot-while-ahead", "a snapshot is taken while the database is ahead of the replay"},
     {Defence::restore_unchecked, "restore-unchecked", "an installed image is renamed into place before it is checked"},
+    {Defence::contact_freshness_ignored, "contact-freshness-ignored",
+     "caught-up does not require leader contact within 5 s"},
+    {Defence::confirm_answer_unbarriered, "confirm-answer-unbarriered",
+     "the leader answers a confirmation from its replica without a barrier"},
+    {Defence::self_leader_skips_barrier, "self-leader-skips-barrier",
+     "a node that leads takes its own state as the authority without a barrier"},
+    {Defence::no_reread_after_barrier, "no-reread-after-barrier", "the decision stands on the read made before the barrier"},
+    {Defence::assignments_before_caught_up, "assignments-before-caught-up",
+     "ownership is served before the node has caught up since its start"},
 }};
 
 }  // namespace

@@ -26,9 +26,14 @@ enum class Defence {
   snapshot_published_unsynced,
   snapshot_while_ahead,
   restore_unchecked,
+  contact_freshness_ignored,
+  confirm_answer_unbarriered,
+  self_leader_skips_barrier,
+  no_reread_after_barrier,
+  assignments_before_caught_up,
 };
 
-inline constexpr int kDefenceCount = static_cast<int>(Defence::restore_unchecked) + 1;
+inline constexpr int kDefenceCount = static_cast<int>(Defence::assignments_before_caught_up) + 1;
 
 // True: the rule is in force.
 bool defence(Defence which);

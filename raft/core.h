@@ -421,6 +421,14 @@ class Core {
   // On the leader: the time by which a quorum (itself included) had been sent something it answered.
   std::optional<io::Instant> leader_contact() const;
 
+  // The highest commit index that any leader has told this server in its present life; 0: none yet. What it knew by itself at its
+  // start (the state machine's index, a snapshot) does not count.
+  Index heard_commit() const { return heard_commit_; }
+  // Whether what this server knows to be committed includes everything that was acknowledged before the current term's leader
+  // was elected: its commit index reaches an entry of that leader's own term, and it has heard from that leader, in answer to
+  // itself, that this is so. On the leader: has_committed_in_term().
+  bool knows_commit_of_term() const;
+
   // On the leader: one item for each other server of the configuration, in id order. Elsewhere empty.
   std::vector<ServerProgress> progress() const;
   const Progress* find_progress(const ServerId& id) const;  // null: not followed
@@ -618,6 +626,8 @@ class Core {
   std::vector<TransferEnd> transfer_ends_;
   std::vector<LogRead> log_reads_;
   std::vector<SnapshotWish> snapshot_wishes_;
+
+  Index heard_commit_ = 0;  // from leaders of any term
 };
 
 }  // namespace raft

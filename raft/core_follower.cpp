@@ -60,9 +60,16 @@ void Core::follow(const Message& message) {
   leader_round_ = std::max(leader_round_, message.round);
   leader_sent_at_ns_ = std::max(leader_sent_at_ns_, message.sent_at_ns);
   leader_session_ = message.session;
+  heard_commit_ = std::max(heard_commit_, message.commit);
   if (message.echo_session == identity_.session && message.echo_ns <= now_ns()) {
     leader_contact_ns_ = std::max(leader_contact_ns_, message.echo_ns);
   }
+}
+
+bool Core::knows_commit_of_term() const {
+  if (role_ == Role::leader) return has_committed_in_term();
+  if (leader_.empty() || leader_contact_ns_ == 0 || heard_commit_ == 0) return false;
+  return log_.term(commit_) == hard_state_.term;
 }
 
 bool Core::are_entries_sound(const Message& message) const {

@@ -239,6 +239,9 @@ class RaftServer {
   bool is_handing_over() const { return is_leader() && !core_->transfer_target().empty(); }
   LeaderHint leader() const;
   Index applied_index() const { return core_ ? core_->applied_index() : 0; }
+  // The last command (no no-op, no configuration) that this life of the server counts as applied; 0: none yet. A state machine
+  // whose own index is below it does not hold what it was given.
+  Index last_command_applied() const { return last_command_applied_; }
   // The core itself, for checks; valid after open().
   const Core& core() const { return *core_; }
 
@@ -408,6 +411,8 @@ class RaftServer {
   std::uint64_t next_context_ = 1;
   std::map<std::uint64_t, std::shared_ptr<BarrierWait>> barriers_;
   std::multimap<Index, std::shared_ptr<AppliedWait>> applied_waits_;
+
+  Index last_command_applied_ = 0;
 };
 
 }  // namespace raft

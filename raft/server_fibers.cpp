@@ -206,6 +206,7 @@ bool RaftServer::apply_batch(const std::vector<Entry>& batch) {
   std::size_t next = 0;
   for (const Entry& entry : batch) {
     std::string answer = is_command(entry) ? std::move(answers[next++]) : std::string();
+    if (is_command(entry)) last_command_applied_ = entry.index;
     if (observer_ != nullptr) observer_->entry_applied(entry, answer);
     proposals_.applied(entry, std::move(answer));
   }

@@ -3,6 +3,8 @@
 #include "engine/cluster/forward.h"
 #include "engine/json_text.h"
 #include "io/check.h"
+#include "io/defence.h"
+#include "io/probe.h"
 
 namespace engine::cluster {
 
@@ -74,14 +76,19 @@ NodeReply NodeService::get_topic(std::string_view payload) {
   if (!request.ok()) {
     return invalid_request("get topic", request.error());
   }
+  // "Not found" makes whoever asks destroy something: a replica's own word is not enough, not even the leader's.
   const io::Instant deadline = env_.after(topics::kBarrierTimeout);
-  const raft::Barrier barrier = raft_.barrier(deadline);
-  if (barrier.outcome == raft::Outcome::not_leader) {
-    return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(barrier.leader.id) +
-                               ",\"leader_addr\":" + json_quoted(barrier.leader.address) + "}");
-  }
-  if (!barrier.ok()) {
-    return cluster::error_reply(503, kUnavailableText);
+  if (io::defence(io::Defence::confirm_answer_unbarriered)) {
+    const io::Status reached = raft_.is_leader() ? replica_.barrier(deadline) : io::Status();
+    if (!raft_.is_leader()) {
+      const raft::LeaderHint leader = raft_.leader();
+      return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(leader.id) +
+                                 ",\"leader_addr\":" + json_quoted(leader.address) + "}");
+    }
+    if (!reached.ok()) {
+      SOMETIMES("confirm: the leader asked for a topic cannot pass a barrier");
+      return cluster::error_reply(503, kUnavailableText);
+    }
   }
   return to_node_reply(manager_.get_record(request->topic, deadline));
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/cluster/node_frames.h"
+#include "engine/metastore/replica.h"
 #include "engine/topics/manager.h"
 #include "io/env.h"
 #include "raft/server.h"
@@ -17,7 +18,8 @@ namespace engine::cluster {
 
 class NodeService {
  public:
-  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft) : env_(env), manager_(manager), raft_(raft) {}
+  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft, metastore::Replica& replica)
+      : env_(env), manager_(manager), raft_(raft), replica_(replica) {}
 
   // `payload` begins with its opcode. May wait.
   NodeReply answer(std::string_view payload);
@@ -34,6 +36,7 @@ class NodeService {
   io::Env& env_;
   topics::Manager& manager_;
   raft::RaftServer& raft_;
+  metastore::Replica& replica_;
   raft::Term trusted_term_ = 0;  // in which a barrier has succeeded
 };
 
