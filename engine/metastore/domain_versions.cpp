@@ -1,15 +1,35 @@
 #include "engine/metastore/domain_versions.h"
 
+#include <utility>
+
 #include "io/check.h"
 
 namespace engine::metastore {
 
-uint64_t DomainVersions::keyed(Domain domain, std::string_view name) const {
+const DomainVersions::Keyed& DomainVersions::keyed_of(Domain domain) const {
   NARAD_CHECK(is_keyed(domain), "a name asked of a domain without names");
-  const Keyed& keyed = keyed_[static_cast<size_t>(domain)];
-  auto found = keyed.cells.find(name);
-  return found == keyed.cells.end() ? keyed.floor : found->second.version;
+  return keyed_[static_cast<size_t>(domain)];
 }
+
+DomainVersions::Keyed& DomainVersions::keyed_of(Domain domain) {
+  return const_cast<Keyed&>(std::as_const(*this).keyed_of(domain));
+}
+
+DomainVersions::Cell& DomainVersions::cell_of(Keyed& keyed, std::string_view name) {
+  auto place = keyed.cells.lower_bound(name);
+  if (place == keyed.cells.end() || place->first != name) {
+    place = keyed.cells.emplace_hint(place, name, Cell{std::make_shared<uint64_t>(keyed.floor), false});
+  }
+  return place->second;
+}
+
+uint64_t DomainVersions::keyed(Domain domain, std::string_view name) const {
+  const Keyed& keyed = keyed_of(domain);
+  auto found = keyed.cells.find(name);
+  return found == keyed.cells.end() ? keyed.floor : *found->second.version;
+}
+
+VersionCell DomainVersions::watch(Domain domain, std::string_view name) { return VersionCell(cell_of(keyed_of(domain), name).version); }
 
 void DomainVersions::apply(const std::vector<Bump>& bumps) {
   for (const Bump& bump : bumps) {
@@ -24,10 +44,11 @@ void DomainVersions::move(const Bump& bump) {
   if (!is_keyed(bump.domain)) {
     return;
   }
-  Keyed& keyed = keyed_[static_cast<size_t>(bump.domain)];
-  Cell& cell = keyed.cells[bump.name];
+  Keyed& keyed = keyed_of(bump.domain);
+  Cell& cell = cell_of(keyed, bump.name);
   keyed.retired -= cell.is_retired ? 1 : 0;
-  cell = Cell{version, bump.is_retired};
+  *cell.version = version;
+  cell.is_retired = bump.is_retired;
   if (bump.is_retired && ++keyed.retired > kRetiredMax) {
     prune(keyed);
   }
@@ -35,16 +56,24 @@ void DomainVersions::move(const Bump& bump) {
 
 void DomainVersions::prune(Keyed& keyed) {
   keyed.floor = ++counter_;
-  std::erase_if(keyed.cells, [](const auto& entry) { return entry.second.is_retired; });
   // Live cells stay at their own versions: only names without a cell read the floor.
+  std::erase_if(keyed.cells, [&](const auto& entry) {
+    if (entry.second.is_retired) {
+      *entry.second.version = keyed.floor;  // for those who still watch it
+    }
+    return entry.second.is_retired;
+  });
   keyed.retired = 0;
 }
 
 void DomainVersions::raise_all() {
   for (Keyed& keyed : keyed_) {
+    keyed.floor = ++counter_;
+    for (auto& [name, cell] : keyed.cells) {
+      *cell.version = keyed.floor;
+    }
     keyed.cells.clear();
     keyed.retired = 0;
-    keyed.floor = ++counter_;
   }
   for (uint64_t& latest : latest_) {
     latest = ++counter_;

@@ -1,15 +1,25 @@
 // Domain versions: counters that move when metadata of a kind changed, so that caches know what to read again.
 //
 // One counter supplies all values, so a value is never used twice and "newer" is a comparison. Keyed cells (one a topic name)
-// exist only for names that changed since the start; a name that did not reads as the floor. A deleted name is retired: its cell
-// moves once more and is dropped later, in batches of more than kRetiredMax; the floor then rises, so that the dropped name still
-// reads as newer than any value seen before. Source: narad/entry-types.md section 8.
+// exist only for names that changed since the start or are watched; any other name reads as the floor. A deleted name is retired:
+// its cell moves once more and is dropped later, in batches of more than kRetiredMax; the floor then rises, so that the dropped
+// name still reads as newer than any value seen before.
+//
+// Who keeps a record that it has read watches its name: whether the record still holds is then one load, without a lookup.
+//
+//   VersionCell cell = versions.watch(Domain::topics, name);
+//   uint64_t seen = cell.value();          // before the record is read
+//   ... cell.value() == seen               // the record is as it was; else read again, and watch again
+//
+// One thread's: the loop's, as all of the metastore's published state. Source: narad/entry-types.md section 8.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace engine::metastore {
@@ -29,10 +39,25 @@ struct Bump {
   friend bool operator==(const Bump&, const Bump&) = default;
 };
 
+// One name's version, for as long as the holder likes. Once it has moved, watch again: a name that was dropped and came back has
+// another cell.
+class VersionCell {
+ public:
+  uint64_t value() const { return *value_; }
+
+ private:
+  friend class DomainVersions;
+  explicit VersionCell(std::shared_ptr<const uint64_t> value) : value_(std::move(value)) {}
+
+  std::shared_ptr<const uint64_t> value_;
+};
+
 class DomainVersions {
  public:
   // Version of one name in a keyed domain.
   uint64_t keyed(Domain domain, std::string_view name) const;
+  // Its cell. Only for names that exist: a cell that never changes again is kept for ever.
+  VersionCell watch(Domain domain, std::string_view name);
   // The last movement anywhere in a domain.
   uint64_t latest(Domain domain) const { return latest_[static_cast<size_t>(domain)]; }
   // Rises by one with every accepted entry.
@@ -47,7 +72,7 @@ class DomainVersions {
 
  private:
   struct Cell {
-    uint64_t version = 0;
+    std::shared_ptr<uint64_t> version;
     bool is_retired = false;
   };
   struct Keyed {
@@ -57,6 +82,9 @@ class DomainVersions {
   };
 
   static bool is_keyed(Domain domain) { return domain <= Domain::schemas; }
+  Keyed& keyed_of(Domain domain);
+  const Keyed& keyed_of(Domain domain) const;
+  Cell& cell_of(Keyed& keyed, std::string_view name);
   void move(const Bump& bump);
   void prune(Keyed& keyed);
 

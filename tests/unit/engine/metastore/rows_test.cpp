@@ -118,6 +118,40 @@ TEST(DomainVersions, ANameThatComesBackIsNotRetired) {
   EXPECT_EQ(versions.keyed(Domain::topics, "a"), version);
 }
 
+TEST(DomainVersions, AWatchedCellMovesWithItsNameAlone) {
+  DomainVersions versions;
+  VersionCell a = versions.watch(Domain::topics, "a");
+  VersionCell schema = versions.watch(Domain::schemas, "a");
+  const uint64_t seen = a.value();
+  const uint64_t seen_schema = schema.value();
+  EXPECT_EQ(seen, versions.keyed(Domain::topics, "a"));
+  versions.apply({{Domain::topics, "b", false}});
+  EXPECT_EQ(a.value(), seen);
+  versions.apply({{Domain::topics, "a", false}});
+  EXPECT_GT(a.value(), seen);
+  EXPECT_EQ(a.value(), versions.keyed(Domain::topics, "a"));
+  EXPECT_EQ(schema.value(), seen_schema);
+}
+
+TEST(DomainVersions, AWatcherSeesThatItsNameWasDropped) {
+  DomainVersions versions;
+  versions.apply({{Domain::topics, "a", true}});
+  VersionCell retired = versions.watch(Domain::topics, "a");
+  VersionCell live = versions.watch(Domain::topics, "live");
+  const uint64_t seen = retired.value();
+  const uint64_t seen_live = live.value();
+  for (size_t i = 0; i < kRetiredMax; ++i) {
+    EXPECT_EQ(retired.value(), seen) << "not dropped before there are more than " << kRetiredMax;
+    versions.apply({{Domain::topics, "t" + std::to_string(i), true}});
+  }
+  EXPECT_GT(retired.value(), seen);
+  EXPECT_EQ(live.value(), seen_live);
+  EXPECT_EQ(versions.cells(), 1u);
+  versions.raise_all();
+  EXPECT_GT(live.value(), seen_live);
+  EXPECT_EQ(versions.cells(), 0u);
+}
+
 TEST(DomainVersions, RaiseAllMovesEverything) {
   DomainVersions versions;
   versions.apply({{Domain::topics, "a", false}});
