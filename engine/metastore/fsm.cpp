@@ -384,6 +384,60 @@ io::Result<std::vector<std::string>> Fsm::names_like(std::string_view name, io::
   return found.value ? decode_names(*found.value) : std::vector<std::string>();
 }
 
+io::Result<std::optional<std::string>> Fsm::get_row(Bucket bucket, std::string_view key, io::Instant deadline) {
+  const std::string row = row_key(bucket, key);
+  View::Lookup found;
+  for (int tries = 0; tries < kListTries; ++tries) {
+    if (view_ == nullptr) {
+      return closed_for_recovery();
+    }
+    std::string value;
+    switch (view_->find_cached(row, value)) {
+      case View::Found::present: return std::optional<std::string>(std::move(value));
+      case View::Found::absent: return std::optional<std::string>();
+      case View::Found::not_cached:
+      case View::Found::failed: break;
+    }
+    const uint64_t version = versions_.metadata();
+    found = read_on_lane([row](const View& view) { return view.find(row); }, deadline);
+    if (!found.status.ok()) {
+      return found.status.error();
+    }
+    if (versions_.metadata() == version) {
+      break;
+    }
+  }
+  return std::move(found.value);
+}
+
+io::Result<std::vector<Reader::Row>> Fsm::list_rows(Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
+                                                    io::Instant deadline) {
+  NARAD_CHECK(limit >= 1 && limit <= kListMax, "a list of a size that is not allowed");
+  const std::string first = row_key(bucket, prefix);
+  const std::string begin = std::max(first, row_key(bucket, after) + '\0');
+  const std::string end = prefix.empty() ? end_of(bucket) : end_of_prefix(first);
+  View::Rows found;
+  for (int tries = 0; tries < kListTries; ++tries) {
+    if (view_ == nullptr) {
+      return closed_for_recovery();
+    }
+    const uint64_t version = versions_.metadata();
+    found = read_on_lane([=](const View& view) { return view.scan(begin, end, limit); }, deadline);
+    if (!found.status.ok()) {
+      return found.status.error();
+    }
+    if (versions_.metadata() == version) {
+      break;
+    }
+  }
+  const size_t bucket_bytes = row_key(bucket, "").size();
+  std::vector<Row> rows;
+  for (auto& [key, value] : found.rows) {
+    rows.push_back({key.substr(bucket_bytes), std::move(value)});
+  }
+  return rows;
+}
+
 StoreMemory Fsm::store_memory() {
   NARAD_CHECK(database_ != nullptr, "the memory of a closed metastore");
   io::Result<StoreMemory> memory = env_.store_lane.run([database = database_] { return database->memory(); });

@@ -105,6 +105,9 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Result<std::vector<std::shared_ptr<const Topic>>> list_topics(std::string_view after, size_t limit,
                                                                     io::Instant deadline = io::kNever) override;
   io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant deadline = io::kNever) override;
+  io::Result<std::optional<std::string>> get_row(Bucket bucket, std::string_view key, io::Instant deadline = io::kNever) override;
+  io::Result<std::vector<Row>> list_rows(Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
+                                         io::Instant deadline = io::kNever) override;
 
   // ---- What the published state is -----------------------------------------------------------------------------------------
   const FsmState& state() const { return state_; }

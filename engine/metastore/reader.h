@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/metastore/topic.h"
+#include "engine/metastore/transaction.h"
 #include "io/result.h"
 #include "io/time.h"
 
@@ -29,6 +31,18 @@ class Reader {
 
   // The names of the topics that equal `name` when letter case is ignored, in byte order.
   virtual io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant deadline = io::kNever) = 0;
+
+  // Any other row by its key within the bucket; nullopt when there is none. What it holds: records_reader.h.
+  virtual io::Result<std::optional<std::string>> get_row(Bucket bucket, std::string_view key, io::Instant deadline = io::kNever) = 0;
+
+  // Up to `limit` rows (1 to kListMax) of a bucket whose keys begin with `prefix` and are greater than `after` by bytes, in that
+  // order. All of one moment.
+  struct Row {
+    std::string key;  // within the bucket
+    std::string value;
+  };
+  virtual io::Result<std::vector<Row>> list_rows(Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
+                                                 io::Instant deadline = io::kNever) = 0;
 };
 
 inline constexpr size_t kListMax = 1001;

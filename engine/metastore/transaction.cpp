@@ -63,6 +63,15 @@ std::string row_key(Bucket bucket, std::string_view key) {
 
 std::string end_of(Bucket bucket) { return std::string(name_of(bucket)) + static_cast<char>('/' + 1); }
 
+std::string end_of_prefix(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') {
+    prefix.pop_back();
+  }
+  NARAD_CHECK(!prefix.empty(), "a prefix that nothing comes after");
+  prefix.back() = static_cast<char>(prefix.back() + 1);
+  return prefix;
+}
+
 uint64_t row_hash(std::string_view row_key, std::string_view value) {
   constexpr uint64_t kSeed = 0x4e617261642d726fULL;
   return hash_bytes(hash_bytes(kSeed, row_key), value);

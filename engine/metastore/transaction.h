@@ -38,6 +38,8 @@ std::string_view name_of(Bucket bucket);
 std::string row_key(Bucket bucket, std::string_view key);
 // The first key after every row of the bucket.
 std::string end_of(Bucket bucket);
+// The first key after every one that begins with `prefix`, which has a byte other than 0xff.
+std::string end_of_prefix(std::string prefix);
 
 // What a handler gets beside its payload.
 class Transaction {
@@ -125,6 +127,7 @@ class MemoryRows final : public RowSource {
   // Takes over the changes of a set made over these rows.
   void take(const WriteSet& changes);
   const std::map<std::string, std::string>& rows() const { return rows_; }
+  void set(const std::string& row_key, std::string value) { rows_[row_key] = std::move(value); }
   // Summed anew over all rows.
   uint64_t digest() const;
 

@@ -50,6 +50,30 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
     return bytes ? decode_names(*bytes) : std::vector<std::string>();
   }
 
+  io::Result<std::optional<std::string>> get_row(engine::metastore::Bucket bucket, std::string_view key, io::Instant) override {
+    ++reads;
+    if (read_error) {
+      return *read_error;
+    }
+    return rows.read(engine::metastore::row_key(bucket, key));
+  }
+  io::Result<std::vector<Row>> list_rows(engine::metastore::Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
+                                         io::Instant) override {
+    ++reads;
+    if (read_error) {
+      return *read_error;
+    }
+    const std::string begin = engine::metastore::row_key(bucket, "");
+    std::vector<Row> found;
+    for (const auto& [key, bytes] : rows.rows()) {
+      const std::string_view inner = std::string_view(key).substr(std::min(begin.size(), key.size()));
+      if (key.starts_with(begin) && inner.starts_with(prefix) && inner > after && found.size() < limit) {
+        found.push_back({std::string(inner), bytes});
+      }
+    }
+    return found;
+  }
+
   // ---- Proposer ------------------------------------------------------------------------------------------------------------
   bool is_leader() const override { return leads; }
   raft::Term term() const override { return current_term; }
