@@ -12,6 +12,7 @@
 #include "engine/metastore/fsm.h"
 #include "io/sim/machine.h"
 #include "io/sim/world.h"
+#include "tests/support/any_command.h"
 #include "tests/support/images.h"
 #include "tests/support/topics.h"
 
@@ -22,7 +23,7 @@ using namespace std::chrono_literals;
 using tests::MemorySink;
 using tests::MemorySource;
 
-// Creates, updates and deletes over few names, some with large records, so that images have one block or many.
+// Entries of every type over few names, some with large records, so that images have one block or many.
 std::vector<raft::Entry> any_entries(raft::Index first, size_t count_max) {
   const size_t count = *rc::gen::inRange<size_t>(1, count_max);
   std::vector<raft::Entry> entries;
@@ -31,9 +32,12 @@ std::vector<raft::Entry> any_entries(raft::Index first, size_t count_max) {
     Topic topic = tests::make_topic("t" + std::to_string(*rc::gen::inRange(0, 40)), *rc::gen::inRange<int32_t>(3, 100));
     topic.owner = std::string(*rc::gen::weightedElement<size_t>({{5, 0}, {3, 30}, {1, 30'000}}), 'o');
     std::string command;
-    switch (*rc::gen::inRange(0, 4)) {
+    switch (*rc::gen::inRange(0, 7)) {
       case 0: command = encode_update_topic(topic); break;
       case 1: command = encode_delete_topic(topic.name); break;
+      case 2:
+      case 3:
+      case 4: command = encode_command(*tests::any_command()); break;
       default: command = encode_create_topic(topic); break;
     }
     entries.push_back(tests::make_entry(index, std::move(command)));
