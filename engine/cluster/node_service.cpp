@@ -4,7 +4,6 @@
 #include "engine/json_text.h"
 #include "io/check.h"
 #include "io/defence.h"
-#include "io/probe.h"
 
 namespace engine::cluster {
 
@@ -86,7 +85,6 @@ NodeReply NodeService::get_topic(std::string_view payload) {
                                  ",\"leader_addr\":" + json_quoted(leader.address) + "}");
     }
     if (!reached.ok()) {
-      SOMETIMES("confirm: the leader asked for a topic cannot pass a barrier");
       return cluster::error_reply(503, kUnavailableText);
     }
   }

@@ -143,6 +143,24 @@ TEST_F(LeaderConfirmTest, WithoutTheLeadersWordNothingIsGone) {
   EXPECT_EQ(is_absent(follower, "nowhere"), Verdict::unknown) << "this replica is not caught up";
 }
 
+TEST_F(LeaderConfirmTest, ADeposedLeadersAnswerIsNone) {
+  const size_t leader = lead();
+  const size_t follower = (leader + 1) % 3;
+  const size_t next = (leader + 2) % 3;
+  // The follower learns late that another leads.
+  world.network().set_read_delay(*nodes[follower].machine, 300ms);
+  world.run_for(3s);
+  ASSERT_EQ(leader, await_leader());
+  bool has_moved = false;
+  nodes[leader].machine->process()->spawn("test/transfer", [&] {
+    const io::Instant deadline = nodes[leader].machine->process()->env().after(5s);
+    has_moved = nodes[leader].view->raft.transfer_leadership(nodes[next].config.cluster.node_id, deadline).ok();
+  });
+  ASSERT_TRUE(world.run_while([&] { return !has_moved; }, world.now() + 6s));
+  ASSERT_EQ(nodes[follower].view->raft.leader().id, nodes[leader].config.cluster.node_id);
+  EXPECT_EQ(is_absent(follower, "nowhere"), Verdict::unknown);
+}
+
 TEST_F(LeaderConfirmTest, ALeaderThatCannotPassABarrierIsNoAuthorityForItself) {
   const size_t leader = lead();
   cut_off(leader);

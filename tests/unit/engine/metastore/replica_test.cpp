@@ -236,7 +236,8 @@ struct WithoutItsLastEntry : ListMachine {
 };
 struct StoppedMachine : ListMachine {
   using ListMachine::ListMachine;
-  bool is_stopped() const override { return true; }
+  bool is_stopped() const override { return has_stopped; }
+  bool has_stopped = true;
 };
 
 TEST_F(ReplicaTest, TheDatabasesOwnIndexCountsNotWhatItWasGiven) {
@@ -258,6 +259,21 @@ TEST_F(ReplicaTest, AStateMachineThatStoppedIsNotCaughtUpAndPassesNoBarrier) {
   ASSERT_TRUE(servers.run_until([&] { return passed.has_value(); }, 6s));
   EXPECT_TRUE(passed->is(io::ErrorKind::busy));
   EXPECT_NE(passed->error().message.find("stopped applying raft entries"), std::string::npos) << passed->error().message;
+}
+
+TEST_F(ReplicaTest, AStateMachineThatStopsDuringABarrierFailsIt) {
+  ServerWorld servers(12);
+  const size_t leader = lead(servers);
+  StoppedMachine machine(env(servers, leader));
+  machine.has_stopped = false;
+  Replica replica(env(servers, leader), *servers[leader].server, machine);
+  std::optional<io::Status> passed;
+  servers[leader].machine->process()->spawn("test", [&] {
+    passed = replica.barrier(io::kNever);
+  });
+  servers[leader].machine->process()->spawn("stop", [&] { machine.has_stopped = true; });
+  ASSERT_TRUE(servers.run_until([&] { return passed.has_value(); }, 6s));
+  EXPECT_TRUE(passed->is(io::ErrorKind::busy)) << "although raft's own barrier succeeded";
 }
 
 // Scenario SR-07.
