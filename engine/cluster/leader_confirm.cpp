@@ -39,11 +39,8 @@ Confirmed LeaderConfirm::behind_barrier(std::string_view name, Confirmed before,
 
 Confirmed LeaderConfirm::ask_leader(std::string_view name, io::Instant deadline) {
   const raft::LeaderHint leader = raft_.leader();
-  if (leader.id.empty()) {
-    return unknown("no leader known", name, leader, "");
-  }
   if (leader.address.empty()) {
-    return unknown("leader member unresolvable", name, leader, "the raft configuration has no address for it");
+    return unknown("leader member unresolvable", name, {raft_.core().leader(), ""}, "no address is known for it");
   }
   const CallResult answer = clients_.call(leader.address, encode(GetTopicRequest{std::string(name)}), deadline);
   if (answer.kind != CallResult::Kind::answered) {
@@ -70,6 +67,9 @@ Confirmed LeaderConfirm::ask_leader(std::string_view name, io::Instant deadline)
 Confirmed LeaderConfirm::authority(std::string_view name, Confirmed local, io::Instant deadline) {
   if (raft_.is_leader()) {
     return io::defence(io::Defence::self_leader_skips_barrier) ? behind_barrier(name, std::move(local), deadline) : local;
+  }
+  if (!raft_.is_running() || raft_.core().leader().empty()) {
+    return unknown("no leader known", name, {}, "");
   }
   if (!replica_.is_caught_up()) {
     SOMETIMES("confirm: not asked, this replica is not caught up");
