@@ -36,6 +36,12 @@ struct MadeUpReader : metastore::Reader {
   io::Result<std::vector<std::string>> names_like(std::string_view, io::Instant) override {
     return io::fail(io::ErrorKind::invalid, "not asked for here");
   }
+  io::Result<std::optional<std::string>> get_row(metastore::Bucket, std::string_view, io::Instant) override {
+    return io::fail(io::ErrorKind::invalid, "not asked for here");
+  }
+  io::Result<std::vector<Row>> list_rows(metastore::Bucket, std::string_view, std::string_view, size_t, io::Instant) override {
+    return io::fail(io::ErrorKind::invalid, "not asked for here");
+  }
   std::vector<std::shared_ptr<const metastore::Topic>> answers;
   size_t reads = 0;
 };
