@@ -1,16 +1,20 @@
 #include "engine/data_dir.h"
 
+#include <charconv>
 #include <string>
 #include <vector>
+
+#include "engine/version.h"
 
 namespace engine {
 
 namespace {
 
-constexpr std::string_view kLockFile = "LOCK";
 constexpr std::string_view kFormatFile = "FORMAT";
 constexpr std::string_view kFormatDraft = "FORMAT.new";
-constexpr std::string_view kFormatText = "narad data directory, layout 1\n";
+constexpr std::string_view kFormatBegin = "narad data directory, layout ";
+
+std::string format_text() { return std::string(kFormatBegin) + std::to_string(kDataFormat) + "\n"; }
 
 io::Error explain(const io::Error& error, const std::string& what) { return io::fail(error.kind, what + ": " + error.message); }
 
@@ -21,7 +25,7 @@ io::Status write_format(io::Disk& disk) {
   }
   io::Status status = (*file)->truncate(0);
   if (status.ok()) {
-    status = (*file)->write_and_sync(0, std::string(kFormatText));
+    status = (*file)->write_and_sync(0, format_text());
   }
   if (status.ok()) {
     status = disk.rename(kFormatDraft, kFormatFile);
@@ -44,11 +48,33 @@ io::Status check_is_new(io::Disk& disk) {
   return {};
 }
 
+// "narad data directory, layout 12\n" -> 12.
+std::optional<uint32_t> parse_format(std::string_view text) {
+  if (!text.starts_with(kFormatBegin) || !text.ends_with('\n')) {
+    return std::nullopt;
+  }
+  text.remove_prefix(kFormatBegin.size());
+  text.remove_suffix(1);
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0 ? std::optional(number) : std::nullopt;
+}
+
 io::Status check_format(io::Disk& disk) {
+  const io::Result<std::optional<uint32_t>> format = read_format(disk);
+  if (!format.ok() || format->has_value()) {
+    return format.ok() ? io::Status() : io::Status(format.error());
+  }
+  io::Status is_new = check_is_new(disk);
+  return is_new.ok() ? write_format(disk) : is_new;
+}
+
+}  // namespace
+
+io::Result<std::optional<uint32_t>> read_format(io::Disk& disk) {
   io::Result<std::unique_ptr<io::File>> file = disk.open(kFormatFile, io::OpenMode::read);
   if (file.is(io::ErrorKind::not_found)) {
-    io::Status is_new = check_is_new(disk);
-    return is_new.ok() ? write_format(disk) : is_new;
+    return std::optional<uint32_t>();
   }
   if (!file.ok()) {
     return file.error();
@@ -57,13 +83,18 @@ io::Status check_format(io::Disk& disk) {
   if (!text.ok()) {
     return text.error();
   }
-  if (*text != kFormatText) {
-    return io::fail(io::ErrorKind::invalid, "the file FORMAT names a layout that this release does not know; refusing to start");
+  const std::optional<uint32_t> format = parse_format(*text);
+  if (!format) {
+    return io::fail(io::ErrorKind::invalid, "the file FORMAT of the data directory does not name a layout; refusing to start");
   }
-  return {};
+  if (*format > kDataFormat) {
+    return io::fail(io::ErrorKind::invalid, "the data directory has format " + std::to_string(*format) +
+                                                ", written by a newer Narad release than this build (" + std::string(kVersion) +
+                                                ", which knows formats up to " + std::to_string(kDataFormat) +
+                                                "); run that release or newer");
+  }
+  return format;
 }
-
-}  // namespace
 
 io::Result<std::unique_ptr<io::DirectoryLock>> claim_data_directory(io::Disk& disk) {
   io::Result<std::unique_ptr<io::DirectoryLock>> lock = disk.lock(kLockFile);

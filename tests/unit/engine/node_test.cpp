@@ -7,11 +7,10 @@
 
 #include <optional>
 
-#include "engine/api/http_client.h"
 #include "engine/cluster/node_client.h"
 #include "engine/metastore/fsm.h"
-#include "io/sim/world.h"
 #include "raft/server.h"
+#include "tests/support/node_world.h"
 
 namespace engine {
 namespace {
@@ -19,112 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using cluster::CallResult;
 
-class NodeTest : public testing::Test {
- protected:
-  struct Node {
-    io::sim::Machine* machine = nullptr;
-    Config config;
-    std::optional<NodeView> view;
-    io::Event* stop = nullptr;
-    std::optional<int> exit_code;
-    std::string reason;
-  };
-
-  explicit NodeTest(size_t count = 3) : nodes(count) {
-    for (size_t i = 0; i < count; ++i) {
-      io::sim::MachineSettings settings;
-      settings.name = "n" + std::to_string(i + 1);
-      nodes[i].machine = &world.add_machine(settings);
-      Config& config = nodes[i].config;
-      config.insecure = true;
-      config.http.addr = settings.name + ":7942";
-      config.cluster.addr = settings.name + ":7943";
-      config.cluster.node_id = settings.name;
-      config.tuning.raft_segment_bytes = 256 << 10;
-      for (size_t j = 0; count > 1 && j < count; ++j) {
-        const std::string peer = "n" + std::to_string(j + 1);
-        config.cluster.peers.push_back({peer, peer + ":7943"});
-      }
-      EXPECT_TRUE(validate(config).ok());
-    }
-    io::sim::MachineSettings settings;
-    settings.name = "client";
-    client_machine = &world.add_machine(settings);
-  }
-
-  void start(size_t i) {
-    nodes[i].exit_code.reset();
-    nodes[i].machine->start([this, i](io::Env& env) {
-      Node& node = nodes[i];
-      io::Event stop;
-      node.stop = &stop;
-      Hooks hooks;
-      hooks.started = [&node](const NodeView& view) { node.view.emplace(view); };
-      hooks.stopping = [&node] { node.view.reset(); };
-      const int code = run_node(env, node.config, hooks, stop, &node.reason);
-      node.stop = nullptr;
-      node.exit_code = code;
-      return code;
-    });
-  }
-  void start_all() {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      start(i);
-    }
-  }
-  std::optional<size_t> leader() const {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].view.has_value() && nodes[i].machine->process() != nullptr && nodes[i].view->raft.is_leader()) {
-        return i;
-      }
-    }
-    return std::nullopt;
-  }
-  size_t await_leader() {
-    EXPECT_TRUE(world.run_while([&] { return !leader().has_value(); }, world.now() + 30s));
-    return leader().value_or(0);
-  }
-  // Runs `body` as a client process to its end.
-  void as_client(std::function<void(io::Env&)> body) {
-    bool ended = false;
-    client_machine->start([&, body = std::move(body)](io::Env& env) {
-      body(env);
-      ended = true;
-      return 0;
-    });
-    EXPECT_TRUE(world.run_while([&] { return !ended; }, world.now() + 120s));
-    world.run_for(1ms);
-  }
-  // One request, answered or status 0.
-  api::HttpResponse ask(size_t node, std::string method, std::string target, std::string body = {}) {
-    api::HttpResponse answer;
-    answer.status = 0;
-    as_client([&](io::Env& env) {
-      api::HttpClient client(env.net, nodes[node].config.http.addr);
-      const auto response = client.request({method, target, {{"Content-Type", "application/json"}}, body}, env.after(60s));
-      if (response.ok()) {
-        answer = *response;
-      }
-    });
-    return answer;
-  }
-  CallResult rpc(size_t node, std::string payload) {
-    CallResult result;
-    as_client([&](io::Env& env) {
-      cluster::NodeClientPool pool(env, {});
-      io::with_scope([&](io::Scope& scope) {
-        pool.run(scope);
-        result = pool.call(nodes[node].config.cluster.addr, payload, env.after(30s));
-        scope.cancel();
-      });
-    });
-    return result;
-  }
-
-  io::sim::World world{7};
-  std::vector<Node> nodes;
-  io::sim::Machine* client_machine = nullptr;
-};
+using NodeTest = tests::NodeWorld;
 
 struct OneNodeTest : NodeTest {
   OneNodeTest() : NodeTest(1) {}
@@ -247,18 +141,37 @@ TEST_F(OneNodeTest, ASingleNodeLeadsItselfAndKeepsItsTopicsOverStopAndPowerLoss)
   EXPECT_EQ(ask(0, "GET", "/v1/topics/b").status, 200);
 }
 
-TEST_F(OneNodeTest, ADataDirectoryOfAnUnknownLayoutIsRefused) {
-  nodes[0].machine->start([](io::Env& env) {
-    auto file = env.disk.open("FORMAT", io::OpenMode::create_new);
-    EXPECT_TRUE(file.ok());
-    EXPECT_TRUE((*file)->write_and_sync(0, "narad data directory, layout 9\n").ok());
-    return 0;
-  });
-  world.run_for(1s);
-  start(0);
-  world.run_for(1s);
-  EXPECT_EQ(nodes[0].exit_code, 1);
-  EXPECT_EQ(nodes[0].reason, "the file FORMAT names a layout that this release does not know; refusing to start");
+TEST_F(OneNodeTest, ADataDirectoryOfANewerFormatIsRefusedAndUntouched) {
+  const struct {
+    const char* text;
+    const char* reason;
+  } kCases[] = {
+      {"narad data directory, layout 9\n",
+       "the data directory has format 9, written by a newer Narad release than this build (0.1.0, which knows formats up to 1); "
+       "run that release or newer"},
+      {"narad data directory, layout x\n", "the file FORMAT of the data directory does not name a layout; refusing to start"},
+      {"nonsense", "the file FORMAT of the data directory does not name a layout; refusing to start"},
+  };
+  for (const auto& each : kCases) {
+    SCOPED_TRACE(each.text);
+    nodes[0].machine->start([&each](io::Env& env) {
+      auto file = env.disk.open("FORMAT", io::OpenMode::create);
+      EXPECT_TRUE(file.ok());
+      EXPECT_TRUE((*file)->truncate(0).ok());
+      EXPECT_TRUE((*file)->write_and_sync(0, each.text).ok());
+      return 0;
+    });
+    world.run_for(1s);
+    const auto before = nodes[0].machine->volume().copy("");
+    start(0);
+    world.run_for(1s);
+    EXPECT_EQ(nodes[0].exit_code, 1);
+    EXPECT_EQ(nodes[0].reason, each.reason);
+    const auto after = nodes[0].machine->volume().copy("");
+    // The lock's own file is made before anything is read.
+    EXPECT_EQ(after.files.size() - after.files.count("LOCK"), before.files.size() - before.files.count("LOCK"));
+    EXPECT_TRUE(after.files.at("FORMAT") == before.files.at("FORMAT"));
+  }
 }
 
 TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
