@@ -126,7 +126,8 @@ void add_metastore(Sheet& sheet, const MetricsSnapshot& s) {
   sheet.gauge("narad_metastore_fsm_bytes", "size of the metadata database", number(s.metastore_fsm_bytes));
   sheet.gauge("narad_metastore_applied_index", "raft index in the metadata database", number(s.metastore_applied_index));
   sheet.family("narad_metastore_apply_errors_total", "entries that could not be applied as they should", MetricType::Counter,
-               {{{{"kind", "storage"}}, number(s.metastore_errors_storage)},
+               {{{{"kind", "newer_database"}}, number(s.metastore_errors_newer_database)},
+                {{{"kind", "storage"}}, number(s.metastore_errors_storage)},
                 {{{"kind", "undecodable"}}, number(s.metastore_errors_undecodable)},
                 {{{"kind", "unknown_entry_type"}}, number(s.metastore_errors_unknown_entry_type)}});
   sheet.gauge("narad_metastore_apply_stalled", "1 while a write is retried", flag(s.metastore_apply_stalled));

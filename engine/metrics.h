@@ -55,6 +55,7 @@ struct MetricsSnapshot {
   uint64_t metastore_errors_storage = 0;
   uint64_t metastore_errors_unknown_entry_type = 0;
   uint64_t metastore_errors_undecodable = 0;
+  uint64_t metastore_errors_newer_database = 0;
   bool metastore_apply_stalled = false;
   bool metastore_apply_stopped = false;
   uint64_t http_requests_in_flight = 0;

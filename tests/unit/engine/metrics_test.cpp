@@ -1,0 +1,93 @@
+// The metrics of raft and of the metastore under the names, kinds and labels that operators know.
+
+#include "engine/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace engine {
+namespace {
+
+MetricsSnapshot numbered() {
+  MetricsSnapshot s;
+  s.raft_state = "follower";
+  s.raft_term = 3;
+  s.raft_last_log_index = 104;
+  s.raft_commit_index = 103;
+  s.raft_applied_index = 102;
+  s.raft_fsm_pending = 1;
+  s.raft_has_leader = true;
+  s.raft_last_contact_seconds = 0.25;
+  s.raft_voters = 5;
+  s.raft_nonvoters = 2;
+  s.metastore_fsm_bytes = 4096;
+  s.metastore_applied_index = 101;
+  s.metastore_errors_storage = 7;
+  s.metastore_errors_unknown_entry_type = 8;
+  s.metastore_errors_undecodable = 9;
+  s.metastore_errors_newer_database = 10;
+  s.metastore_apply_stalled = true;
+  s.metastore_apply_stopped = false;
+  s.metastore_snapshot_bytes = 2048;
+  s.metastore_snapshot_duration_seconds = 1.5;
+  s.metastore_snapshot_failures_total = 11;
+  return s;
+}
+
+// narad/config-cli-metrics.md section 4. Not here: narad_raft_tls_cert_not_after_seconds, which is absent without TLS.
+TEST(Metrics, RaftAndMetastoreAreShownUnderTheNamesThatAreDocumented) {
+  const struct {
+    const char* name;
+    const char* type;
+    const char* sample;
+  } kExpected[] = {
+      {"narad_raft_state", "gauge", "narad_raft_state{state=\"candidate\"} 0"},
+      {"narad_raft_state", "gauge", "narad_raft_state{state=\"follower\"} 1"},
+      {"narad_raft_state", "gauge", "narad_raft_state{state=\"leader\"} 0"},
+      {"narad_raft_state", "gauge", "narad_raft_state{state=\"shutdown\"} 0"},
+      {"narad_raft_term", "gauge", "narad_raft_term 3"},
+      {"narad_raft_last_log_index", "gauge", "narad_raft_last_log_index 104"},
+      {"narad_raft_commit_index", "gauge", "narad_raft_commit_index 103"},
+      {"narad_raft_applied_index", "gauge", "narad_raft_applied_index 102"},
+      {"narad_raft_fsm_pending", "gauge", "narad_raft_fsm_pending 1"},
+      {"narad_raft_has_leader", "gauge", "narad_raft_has_leader 1"},
+      {"narad_raft_last_contact_seconds", "gauge", "narad_raft_last_contact_seconds 0.25"},
+      {"narad_raft_voters", "gauge", "narad_raft_voters 5"},
+      {"narad_raft_nonvoters", "gauge", "narad_raft_nonvoters 2"},
+      {"narad_metastore_fsm_bytes", "gauge", "narad_metastore_fsm_bytes 4096"},
+      {"narad_metastore_applied_index", "gauge", "narad_metastore_applied_index 101"},
+      {"narad_metastore_apply_errors_total", "counter", "narad_metastore_apply_errors_total{kind=\"storage\"} 7"},
+      {"narad_metastore_apply_errors_total", "counter", "narad_metastore_apply_errors_total{kind=\"unknown_entry_type\"} 8"},
+      {"narad_metastore_apply_errors_total", "counter", "narad_metastore_apply_errors_total{kind=\"undecodable\"} 9"},
+      {"narad_metastore_apply_errors_total", "counter", "narad_metastore_apply_errors_total{kind=\"newer_database\"} 10"},
+      {"narad_metastore_apply_stalled", "gauge", "narad_metastore_apply_stalled 1"},
+      {"narad_metastore_apply_stopped", "gauge", "narad_metastore_apply_stopped 0"},
+      {"narad_metastore_snapshot_bytes", "gauge", "narad_metastore_snapshot_bytes 2048"},
+      {"narad_metastore_snapshot_duration_seconds", "gauge", "narad_metastore_snapshot_duration_seconds 1.5"},
+      {"narad_metastore_snapshot_failures_total", "counter", "narad_metastore_snapshot_failures_total 11"},
+  };
+  std::set<std::string> lines;
+  std::istringstream text(Metrics().text(numbered()));
+  for (std::string line; std::getline(text, line);) {
+    lines.insert(line);
+  }
+  for (const auto& each : kExpected) {
+    EXPECT_TRUE(lines.contains(std::string("# TYPE ") + each.name + " " + each.type)) << each.name;
+    EXPECT_TRUE(lines.contains(each.sample)) << each.sample;
+  }
+}
+
+TEST(Metrics, EveryStateOfRaftIsOneOfTheFour) {
+  for (const char* state : {"candidate", "follower", "leader", "shutdown"}) {
+    MetricsSnapshot s;
+    s.raft_state = state;
+    const std::string text = Metrics().text(s);
+    EXPECT_NE(text.find(std::string("narad_raft_state{state=\"") + state + "\"} 1"), std::string::npos) << state;
+  }
+}
+
+}  // namespace
+}  // namespace engine
