@@ -1,4 +1,5 @@
-// narad: the node's program. `narad serve` runs a node, `narad version` says which.
+// narad: the node's program. `narad serve` runs a node, `narad version` says which, `narad metastore` looks at the directory of one
+// that does not run.
 //
 // This file and io/real are the only places that touch the machine: the environment, the command line and the configuration file
 // are read here and handed on as values.
@@ -9,13 +10,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
 
 #include "engine/config.h"
 #include "engine/node.h"
+#include "engine/offline/dump.h"
 #include "engine/version.h"
 #include "io/real/host.h"
 
@@ -126,6 +130,37 @@ int serve(const ServeFlags& given) {
   return reason.empty() ? code : refuse(reason);
 }
 
+// Runs a tool that reads a data directory: what it prints goes to standard output, why it could not to standard error.
+int look(const std::string& directory, const std::function<io::Status(io::Env&)>& tool) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) {
+    return refuse("metastore: " + directory + ": no such directory");
+  }
+  io::real::HostSettings settings;
+  settings.data_dir = directory;
+  settings.io = io::real::IoChoice::epoll;
+  settings.log = {io::LogLevel::error, io::real::LogFormat::text};
+  settings.handle_signals = false;
+  io::Result<std::unique_ptr<io::real::Host>> host = io::real::Host::make(settings);
+  if (!host.ok()) {
+    return refuse("metastore: " + host.error().message);
+  }
+  io::Status status;
+  (*host)->run([&](io::Env& env, io::Event&) {
+    status = tool(env);
+    return 0;
+  });
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return refuse("metastore: standard output cannot be written");
+  }
+  return status.ok() ? 0 : refuse("metastore: " + directory + ": " + status.error().message);
+}
+
+void print_line(std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -133,6 +168,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* version = app.add_subcommand("version", "print the version");
   CLI::App* serve_command = app.add_subcommand("serve", "run a node");
+  CLI::App* metastore = app.add_subcommand("metastore", "look at the data directory of a node that does not run");
+  metastore->require_subcommand(1);
+  CLI::App* dump = metastore->add_subcommand("dump", "print what the metastore holds, one JSON object a line");
+  std::string directory;
+  dump->add_option("DIR", directory, "the data directory")->required();
+  metastore->footer("Nothing in the directory is changed. Exit codes: 0 read, 1 refused or not readable (one line says why), 2 usage.");
 
   ServeFlags flags;
   serve_command->footer(settings_without_flag());
@@ -166,6 +207,9 @@ int main(int argc, char** argv) {
   if (version->parsed()) {
     std::printf("narad %s\n", std::string(engine::kVersion).c_str());
     return 0;
+  }
+  if (dump->parsed()) {
+    return look(directory, [](io::Env& env) { return engine::offline::dump(env, print_line); });
   }
   return serve(flags);
 }

@@ -245,4 +245,11 @@ Writer& Writer::boolean(bool value) {
   return *this;
 }
 
+Writer& Writer::raw(std::string_view json) {
+  separate();
+  text_ += json;
+  needs_comma_ = true;
+  return *this;
+}
+
 }  // namespace engine::json

@@ -55,6 +55,8 @@ class Writer {
   Writer& string(std::string_view text);
   Writer& integer(int64_t value);
   Writer& boolean(bool value);
+  // A whole value that is JSON already.
+  Writer& raw(std::string_view json);
 
   const std::string& text() const { return text_; }
   std::string take() { return std::move(text_); }
