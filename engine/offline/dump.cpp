@@ -1,5 +1,6 @@
 #include "engine/offline/dump.h"
 
+#include <memory>
 #include <optional>
 
 #include "engine/metastore/active_file.h"
@@ -19,6 +20,7 @@ namespace {
 
 using json::Writer;
 using metastore::Bucket;
+using metastore::FrozenDatabase;
 
 constexpr size_t kRowsAtOnce = 1000;
 
@@ -209,6 +211,26 @@ std::optional<Bucket> bucket_of(std::string_view name) {
   return std::nullopt;
 }
 
+// What a lane call brings back.
+struct Opened {
+  io::Status status;
+  std::shared_ptr<FrozenDatabase> database;
+};
+struct Page {
+  io::Status status;
+  FrozenDatabase::Rows rows;
+};
+
+Opened open_database(io::KvHost& kv, const std::string& directory) {
+  io::Result<std::unique_ptr<FrozenDatabase>> database = FrozenDatabase::open(kv, directory);
+  return database.ok() ? Opened{{}, std::move(*database)} : Opened{database.error(), nullptr};
+}
+
+Page read_page(const FrozenDatabase& database, const std::string& after) {
+  io::Result<FrozenDatabase::Rows> rows = database.rows_after(after, kRowsAtOnce);
+  return rows.ok() ? Page{{}, std::move(*rows)} : Page{rows.error(), {}};
+}
+
 struct Tally {
   uint64_t rows = 0;
   uint64_t unreadable = 0;
@@ -262,33 +284,28 @@ io::Status dump(io::Env& env, const std::function<void(std::string_view)>& line)
   if (!directory.ok() || !*directory) {
     return directory.ok() ? io::Status() : io::Status(directory.error());
   }
-  using metastore::FrozenDatabase;
-  using Opened = io::Result<std::unique_ptr<FrozenDatabase>>;
-  io::Result<Opened> opened =
-      env.store_lane.run([&kv = env.kv, path = **directory]() -> Opened { return FrozenDatabase::open(kv, path); });
-  if (!opened.ok() || !opened->ok()) {
-    return opened.ok() ? opened->error() : opened.error();
+  io::Result<Opened> opened = env.store_lane.run([&kv = env.kv, path = **directory] { return open_database(kv, path); });
+  if (!opened.ok() || !opened->status.ok()) {
+    return opened.ok() ? opened->status : io::Status(opened.error());
   }
-  const std::shared_ptr<FrozenDatabase> database = std::move(**opened);
+  const std::shared_ptr<const FrozenDatabase> database = std::move(opened->database);
   line("{\"database\":\"" + **directory + "\"}");
   Tally tally;
   std::string after;
   for (;;) {
-    using Rows = io::Result<FrozenDatabase::Rows>;
-    const io::Result<Rows> page =
-        env.store_lane.run([database, after]() -> Rows { return database->rows_after(after, kRowsAtOnce); });
-    if (!page.ok() || !page->ok()) {
-      return page.ok() ? page->error() : page.error();
+    const io::Result<Page> page = env.store_lane.run([database, after] { return read_page(*database, after); });
+    if (!page.ok() || !page->status.ok()) {
+      return page.ok() ? page->status : io::Status(page.error());
     }
-    for (const auto& [key, value] : **page) {
+    for (const auto& [key, value] : page->rows) {
       bool is_readable = true;
       line(row_line(key, value, is_readable));
       tally.add(key, value, is_readable);
     }
-    if ((*page)->empty()) {
+    if (page->rows.empty()) {
       break;
     }
-    after = (*page)->back().first;
+    after = page->rows.back().first;
   }
   line(end_line(tally));
   if (tally.unreadable > 0) {
