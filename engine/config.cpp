@@ -48,6 +48,9 @@ const std::vector<Row>& rows() {
        [](Config& c) { return Target(&c.cluster.addr); }},
       {{"cluster.peers", "NARAD_CLUSTER_PEERS", "--peers", true, "id@host:port,... of every first member, three or more"},
        [](Config& c) { return Target(&c.cluster.peers); }},
+      {{"cluster.initial_members", "NARAD_CLUSTER_INITIAL_MEMBERS", "", true,
+        "id,id,... of the nodes that may bootstrap the cluster; every other one joins it; default: every node may"},
+       [](Config& c) { return Target(&c.cluster.initial_members); }},
       {{"cluster.raft_heartbeat_interval", "NARAD_CLUSTER_RAFT_HEARTBEAT_INTERVAL", "", true, "between a leader's heartbeats"},
        [](Config& c) { return Target(&c.cluster.raft_heartbeat_interval); }},
       {{"cluster.raft_election_timeout_min", "NARAD_CLUSTER_RAFT_ELECTION_TIMEOUT_MIN", "", true,
@@ -435,6 +438,17 @@ io::Status take_flags(const std::map<std::string, std::string>& flags, Config& c
 }  // namespace
 
 // ---- Public --------------------------------------------------------------------------------------------------------------------
+
+bool Config::is_join_only() const {
+  std::string_view rest = cluster.initial_members;
+  bool is_named = rest.empty();
+  while (!rest.empty() && !is_named) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    is_named = rest.substr(0, comma) == cluster.node_id;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return !is_named;
+}
 
 const std::string& Config::advertised_cluster_addr() const {
   for (const Peer& peer : cluster.peers) {

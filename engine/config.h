@@ -47,6 +47,7 @@ struct Config {
     std::string node_id;
     std::string addr = "127.0.0.1:7943";
     std::vector<Peer> peers;                                         // empty: a single node; else this node is among them
+    std::string initial_members;                                     // "id,id,...": who may bootstrap; empty: every node
     io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
     io::Duration raft_election_timeout_min = std::chrono::milliseconds(400);
     io::Duration raft_election_timeout_max = std::chrono::milliseconds(700);
@@ -88,6 +89,8 @@ struct Config {
 
   // The address of this node's cluster listener as the others dial it: its entry in peers, else cluster.addr.
   const std::string& advertised_cluster_addr() const;
+  // This node never bootstraps a cluster: initial_members names others only.
+  bool is_join_only() const;
 };
 
 // Where settings come from, least first.

@@ -13,7 +13,7 @@
 #include "engine/cluster/node_server.h"
 #include "engine/cluster/node_service.h"
 #include "engine/data_dir.h"
-#include "engine/metastore/fsm.h"
+#include "engine/metastore/fsm_home.h"
 #include "engine/metastore/replica.h"
 #include "engine/metrics.h"
 #include "engine/raft_proposer.h"
@@ -41,7 +41,10 @@ raft::ServerOptions raft_options(const Config& config) {
   if (members.empty()) {
     members.emplace_back(config.cluster.node_id, config.cluster.addr);
   }
-  options.bootstrap = raft::bootstrap_configuration(std::move(members));
+  options.is_joining = config.is_join_only();
+  if (!options.is_joining) {
+    options.bootstrap = raft::bootstrap_configuration(std::move(members));
+  }
   options.core.heartbeat_interval = config.cluster.raft_heartbeat_interval;
   options.core.election_timeout_min = config.cluster.raft_election_timeout_min;
   options.core.election_timeout_max = config.cluster.raft_election_timeout_max;
@@ -116,8 +119,6 @@ class Node {
  private:
   io::Status bind_listeners();
   io::Status read_raft();
-  io::Status open_metastore();
-  io::Status check_raft_state();
   io::Status open_raft();
   void make_services();
   void hand_over_leadership();
@@ -131,7 +132,8 @@ class Node {
 
   std::unique_ptr<io::DirectoryLock> data_lock_;
   Metrics metrics_;
-  std::unique_ptr<metastore::Fsm> fsm_;
+  std::unique_ptr<metastore::FsmHome> fsm_home_;
+  metastore::Fsm* fsm_ = nullptr;  // its home's
   std::unique_ptr<raft::RaftServer> raft_;
   std::unique_ptr<metastore::Replica> replica_;
   std::unique_ptr<RaftProposer> proposer_;
@@ -166,19 +168,13 @@ io::Status Node::boot() {
   if (status.ok()) {
     status = read_raft();
   }
-  // 4. What raft holds is compared with the metastore, which is looked at only: a directory whose raft state was lost must not look
-  // new, and is left as it was found.
-  if (status.ok()) {
-    status = check_raft_state();
-  }
-  // 5. The metastore before raft goes on: its applied index says where the replay of the log begins.
-  if (status.ok()) {
-    status = open_metastore();
-  }
+  // 4. What raft holds is compared with the metastore, which is looked at only, and what to do is decided (raft/restart.h): a refusal
+  // leaves everything as it was found. Only then the metastore is opened, before raft goes on: its applied index says where the replay
+  // of the log begins.
   if (status.ok()) {
     status = open_raft();
   }
-  // 6. What serves, before anybody can ask.
+  // 5. What serves, before anybody can ask.
   if (status.ok()) {
     make_services();
   }
@@ -212,43 +208,22 @@ io::Status Node::read_raft() {
   return {};
 }
 
-io::Status Node::open_metastore() {
+io::Status Node::open_raft() {
   metastore::FsmSettings settings;
   settings.build = std::string(kVersion);
   settings.flush_bytes = config_.tuning.fsm_flush_bytes;
-  io::Result<std::unique_ptr<metastore::Fsm>> fsm = metastore::Fsm::open(env_, settings);
-  if (!fsm.ok()) {
-    return io::fail(fsm.error().kind, "metastore: " + fsm.error().message);
-  }
-  fsm_ = std::move(*fsm);
-  return {};
-}
-
-// Spec, "Restarts": a database that holds anything beside no raft state.
-io::Status Node::check_raft_state() {
-  const io::Result<metastore::FsmState> held = metastore::Fsm::peek(env_);
-  if (!held.ok()) {
-    return io::fail(held.error().kind, "metastore: " + held.error().message);
-  }
-  if (held->applied_index == 0) {
+  fsm_home_ = std::make_unique<metastore::FsmHome>(env_, std::move(settings));
+  io::Status opened = raft_->open(*fsm_home_);
+  if (opened.ok()) {
+    fsm_ = &fsm_home_->fsm();
     return {};
   }
-  const io::Result<io::FileInfo> stable = env_.disk.stat("raft/stable");
-  if (stable.is(io::ErrorKind::not_found)) {
-    return io::fail(io::ErrorKind::invalid,
-                    "metastore: fsm.db holds metadata, but there is no raft state beside it (raft/ is missing or empty), so this "
-                    "node would bootstrap a new cluster with an empty log and none of its topics; refusing to start. Restore "
-                    "raft/ from the same moment as fsm.db, or move the whole data directory away to start empty");
-  }
-  return stable.ok() ? io::Status() : io::Status(stable.error());
-}
-
-io::Status Node::open_raft() {
-  io::Status opened = raft_->open(*fsm_);
-  if (!opened.ok()) {
-    return io::fail(opened.error().kind, "raft: " + opened.error().message);
-  }
-  return {};
+  const std::optional<raft::RestartDecision>& decision = raft_->decision();
+  const bool is_refused = decision && decision->action == raft::RestartDecision::Action::refuse;
+  const bool is_named = opened.error().message.starts_with("metastore: ");
+  const bool is_metastore = is_refused && decision->row != raft::RestartRow::no_term_record;
+  const std::string prefix = is_named ? "" : is_metastore ? "metastore: " : "raft: ";
+  return io::fail(opened.error().kind, prefix + opened.error().message);
 }
 
 void Node::make_services() {

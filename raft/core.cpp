@@ -54,7 +54,8 @@ bool Ready::is_empty() const {
 
 namespace {
 
-// What was in force at the log's base. The snapshot may know a newer one, whose entry then stands in the log; what came before it
+// What was in force at the log's base; nothing where no snapshot tells (an old one could be long gone, and elect a leader beside the
+// real one): this server then learns it from a leader. The snapshot may know a newer one, whose entry then stands in the log; what came before it
 // was in force among committed entries only, where nobody asks any more.
 ConfigurationLog configurations_at_base(const InitialState& initial) {
   if (initial.base_index == 0) return ConfigurationLog(0, initial.base_configuration);
@@ -81,7 +82,7 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
                   settings_.election_timeout_max >= settings_.election_timeout_min &&
                   settings_.heartbeat_interval > io::Duration::zero(),
               "heartbeats come more often than elections");
-  NARAD_CHECK(snapshot_.index >= initial.base_index, "a snapshot reaches the log's base");
+  NARAD_CHECK(snapshot_.index == 0 || snapshot_.index >= initial.base_index, "a snapshot reaches the log's base");
 
   if (initial.older_last != 0) log_.extend_unheld(initial.older_terms, initial.older_last);
   for (auto& [index, configuration] : initial.older_configurations) {
@@ -92,7 +93,7 @@ Core::Core(Identity identity, Settings settings, InitialState initial, io::Rando
   if (snapshot_.term > hard_state_.term) {
     // The image was published before the term in which it was offered reached the disk. Nobody was given a vote in that term.
     SOMETIMES("raft: the snapshot is of a later term than the stored one");
-    hard_state_ = HardState{snapshot_.term, {}};
+    hard_state_ = HardState{snapshot_.term, {}, hard_state_.is_rebuilding};
     is_hard_state_durable_ = false;
   }
   NARAD_CHECK(log_.last_term() <= hard_state_.term, "the stored term is at least the last entry's");

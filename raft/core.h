@@ -108,13 +108,14 @@ struct Identity {
 //  - The state machine is behind the log's base: the newest image is restored first.
 //  - hard_state.term is below snapshot.term (and so perhaps below the log's base): nothing to do. The image may be durable before
 //    the term it was offered in; the core goes on in that term, and hands it out.
-//  - The log has a base and no snapshot reaches it: a hole. The start is refused.
+//  - The log has a base and no snapshot reaches it: the state machine does (raft/restart.h). The configuration at the base is not
+//    known then: until an entry of the log or a leader tells, this server belongs to no cluster.
 struct InitialState {
   HardState hard_state;
   ClusterId cluster;       // seen committed in an earlier life; zero: not yet
   Index base_index = 0;    // (0, 0) unless a snapshot covers a prefix
   Term base_term = 0;
-  SnapshotLabel snapshot;  // the newest durable one; index 0: none. base_index <= snapshot.index <= the log's end
+  SnapshotLabel snapshot;  // the newest durable one; index 0: none. Else base_index <= snapshot.index <= the log's end
   // In force before the first entry, from bootstrap; empty: this server belongs to no cluster yet. Not looked at when the log has a
   // base: the snapshot knows.
   Configuration base_configuration;
@@ -400,6 +401,8 @@ class Core {
   Index durable_index() const { return durable_; }
   // The newest image that is durable here; index 0: none.
   const SnapshotLabel& snapshot() const { return snapshot_; }
+  // This server has lost entries that it had acknowledged, and no leader has brought it up to its commit index since.
+  bool is_rebuilding() const { return hard_state_.is_rebuilding || durable_hard_state_.is_rebuilding; }
   // Whether an image is being installed, or waits for it: until then the state machine is behind the log's base.
   bool is_installing() const { return to_install_.has_value() || installing_ != 0; }
   const LogView& log() const { return log_; }
@@ -479,6 +482,7 @@ class Core {
   // core_follower.cpp
   void on_append_request(Message&& message);
   void follow(const Message& message);
+  void end_rebuilding(const Message& message);
   bool are_entries_sound(const Message& message) const;
   void take_entries(Message& message);
   void cut_log(Index from);

@@ -21,6 +21,7 @@ bool is_pre_vote(MessageType type) {
 }  // namespace
 
 bool Core::can_campaign() const {
+  if (is_rebuilding()) return false;
   // Also false for a server whose volume is not the one that the configuration has recorded: it is a stranger under an
   // old name, and its empty log has promised nothing.
   if (configuration().admits(identity_.id, identity_.store)) return true;
@@ -44,7 +45,7 @@ void Core::become_follower(Term term, const ServerId& leader, const char* reason
   const bool is_new_term = term > hard_state_.term;
   const bool was_follower = role_ == Role::follower;
   if (is_new_term) {
-    hard_state_ = HardState{term, {}};
+    hard_state_ = HardState{term, {}, hard_state_.is_rebuilding};
     is_hard_state_durable_ = false;
   } else if (!io::defence(io::Defence::same_term_stepdown_clears_vote)) {
     hard_state_.vote.clear();
@@ -163,14 +164,15 @@ void Core::on_vote_request(const Message& message) {
   Message reply = make(is_pre ? MessageType::pre_vote_reply : MessageType::vote_reply, message.from);
   reply.campaign_term = message.campaign_term;
   const bool is_log_covered = log_.is_covered_by(message.log_index, message.log_term);
+  if (is_rebuilding()) SOMETIMES("raft: vote refused, this server is being rebuilt");
   if (is_pre) {
-    reply.granted = message.campaign_term > hard_state_.term && is_log_covered;
+    reply.granted = message.campaign_term > hard_state_.term && is_log_covered && !is_rebuilding();
     send(std::move(reply));
     return;
   }
   const bool is_vote_free = hard_state_.vote.empty() || hard_state_.vote == message.from;
   reply.granted = message.term == hard_state_.term && message.campaign_term == message.term && is_vote_free &&
-                  is_log_covered && role_ != Role::leader && leader_.empty();
+                  is_log_covered && role_ != Role::leader && leader_.empty() && !is_rebuilding();
   if (!is_vote_free) SOMETIMES("raft: vote refused, already given in this term");
   if (!is_log_covered) SOMETIMES("raft: vote refused, the candidate's log is behind");
   if (reply.granted) {

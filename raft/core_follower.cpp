@@ -40,6 +40,7 @@ void Core::on_append_request(Message&& message) {
   // Nothing beyond what this term's requests have proven is known to be the leader's, whatever else our log holds.
   if (end >= log_.base_index()) proven_ = std::max(proven_, std::min(end, log_.last_index()));
   commit_to(std::max(commit_, std::min(message.commit, proven_)));
+  if (is_rebuilding()) end_rebuilding(message);
   if (!is_empty && acknowledged() < proven_) {
     owes_ack_ = true;  // answered by persisted()
     return;
@@ -70,6 +71,19 @@ bool Core::knows_commit_of_term() const {
   if (role_ == Role::leader) return has_committed_in_term();
   if (leader_.empty() || leader_contact_ns_ == 0 || heard_commit_ == 0) return false;
   return log_.term(commit_) == hard_state_.term;
+}
+
+// Any entry that an acknowledgement of a life before the loss helped to commit lies at or below the commit index of a leader that has
+// heard this life, and has committed in its own term: earlier terms' leaders had it from such a quorum, and its own terms'
+// acknowledgements of earlier lives count no more. So whoever holds everything up to there may vote again.
+void Core::end_rebuilding(const Message& message) {
+  const Index goal = message.commit;
+  const bool has_heard_this_life = message.echo_session == identity_.session;
+  if (!hard_state_.is_rebuilding || !has_heard_this_life || goal == 0 || log_.term(goal) != message.term) return;
+  if (std::min(proven_, durable_) < goal || is_installing()) return;
+  SOMETIMES("raft: a rebuilt server votes again");
+  hard_state_.is_rebuilding = false;
+  is_hard_state_durable_ = durable_hard_state_ == hard_state_;
 }
 
 bool Core::are_entries_sound(const Message& message) const {

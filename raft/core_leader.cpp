@@ -116,7 +116,7 @@ void Core::observe_session(const Message& message, Progress& progress) {
     progress.reset(log_.last_index() + 1);
   } else if (progress.session != 0 && progress.session != message.session) {
     SOMETIMES("raft: server came back in a new session");
-    progress.restart(log_.base_index());
+    progress.begin_session(log_.base_index());
   }
   progress.store = message.from_store;
   progress.session = message.session;

@@ -23,6 +23,7 @@ std::optional<SnapshotLabel> Core::label_at(Index index) const {
   NARAD_CHECK(index <= applied_, "an image holds what was applied");
   const std::optional<Term> term = log_.term(index);
   if (index == 0 || !term || index < snapshot_.index) return std::nullopt;
+  if (configurations_.at(index).servers.empty()) return std::nullopt;  // not known here: nobody could go by such an image
   return SnapshotLabel{index, *term, configurations_.index_at(index), configurations_.at(index)};
 }
 
@@ -57,7 +58,11 @@ Index Core::compact(Index index, bool spares_transfers) {
 // --- to other servers ---
 
 void Core::ask_for_snapshot(const ServerId& id, Progress& progress) {
-  NARAD_CHECK(snapshot_.index >= log_.base_index(), "a log begins above a durable snapshot");
+  if (snapshot_.index < log_.base_index()) {
+    // It was lost (raft/restart.h: held, replayed_onto). The next one that this server takes will do.
+    progress.restart(log_.base_index());
+    return;
+  }
   SOMETIMES("raft: a server needs an image");
   progress.begin_snapshot(snapshot_.index, ++snapshots_asked_);
   SnapshotOffer offer{identity_.id, id, hard_state_.term, identity_.store, cluster_, identity_.session, snapshot_};

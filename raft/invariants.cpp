@@ -76,7 +76,8 @@ void Invariants::check_restart(Node& node, const Core& core) {
     if (core.term() == durable.term && core.vote() != durable.vote && !durable.vote.empty()) {
       fail("restart", core, "had a vote for '" + durable.vote + "' durable and came back with '" + core.vote() + "'");
     }
-    if (core.last_index() < node.durable) {
+    // A server that says that it has lost entries gives no vote by what it still has.
+    if (core.last_index() < node.durable && !core.is_rebuilding()) {
       fail("restart", core, "had " + number(node.durable) + " durable and came back with " + number(core.last_index()));
     }
     for (Index index = std::max(node.base, core.log().base_index()) + 1;
@@ -97,6 +98,7 @@ void Invariants::check_restart(Node& node, const Core& core) {
   fresh.vote = core.vote();
   fresh.base = core.log().base_index();
   fresh.base_term = core.log().base_term();
+  if (core.log().base_index() > core.snapshot().index) fresh.bare_base = core.log().base_index();
   fresh.configuration = core.configuration();
   fresh.base_configurations = std::move(node.base_configurations);
   fresh.truncations = core.log().truncations();
@@ -113,6 +115,7 @@ void Invariants::check_hard_state(Node& node, const Core& core) {
     node.term = core.term();
     node.vote = core.vote();
   }
+  node.is_rebuilding = core.is_rebuilding();
   const HardState& durable = core.durable_hard_state();
   if (durable.term < node.durable_hard_state.term) fail("monotone", core, "its durable term went back");
   node.durable_hard_state = durable;
@@ -325,6 +328,7 @@ void Invariants::check_nobody_electable_without(const Core& core, Index index, T
     const Configuration& servers = node.configuration;
     const Server* candidate = servers.find(id);
     if (candidate == nullptr || !speaks_for(node, *candidate) || node.has(index, term)) continue;
+    if (node.is_rebuilding) continue;
     if (node.role == Role::leader && node.term > core.term()) {
       fail("leader completeness", core, "committed " + place(index, term) + ", which " + id + ", leader of term " +
                                             number(node.term) + ", lacks");
@@ -336,6 +340,7 @@ void Invariants::check_nobody_electable_without(const Core& core, Index index, T
       const auto at = nodes_.find(server.id);
       if (!server.voter || at == nodes_.end() || !speaks_for(at->second, server)) continue;
       const Node& voter = at->second;
+      if (voter.is_rebuilding) continue;
       if (node.last_term() > voter.last_term() ||
           (node.last_term() == voter.last_term() && node.last() >= voter.last())) {
         ++votes;
@@ -352,7 +357,7 @@ void Invariants::check_nobody_electable_without(const Core& core, Index index, T
 void Invariants::check_snapshot(Node& node, const Core& core) {
   const LogView& log = core.log();
   const SnapshotLabel& label = core.snapshot();
-  if (log.base_index() > label.index) {
+  if (log.base_index() > label.index && log.base_index() != node.bare_base) {
     fail("no hole", core, "its log begins above " + number(log.base_index()) + ", its newest snapshot ends at " +
                               number(label.index));
   }
@@ -390,14 +395,13 @@ void Invariants::check_snapshot(Node& node, const Core& core) {
 void Invariants::check_matches(Node& node, const Core& core) {
   if (core.role() != Role::leader) return;
   for (const auto& [id, progress] : core.tracked()) {
-    auto& [store, match] = node.matches[id];
+    Node::Match& known = node.matches[id];
     if (progress.next() <= progress.match()) fail("monotone", core, "next of " + id + " is not above its match");
     if (progress.match() > core.last_index()) fail("monotone", core, "match of " + id + " lies beyond the log");
-    if (store == progress.store && progress.match() < match) {
-      fail("monotone", core, "match of " + id + " went back from " + number(match));
+    if (known.store == progress.store && known.session == progress.session && progress.match() < known.index) {
+      fail("monotone", core, "match of " + id + " went back from " + number(known.index));
     }
-    store = progress.store;
-    match = progress.match();
+    known = Node::Match{progress.store, progress.session, progress.match()};
   }
 }
 

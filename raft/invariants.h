@@ -80,7 +80,14 @@ class Invariants {
     Index configuration_index = 0;
     std::uint64_t configuration_truncations = 0;
     std::map<Index, Configuration> base_configurations;  // in force at the log's base
-    std::map<ServerId, std::pair<StoreId, Index>> matches;  // while leader
+    struct Match {
+      StoreId store;
+      std::uint64_t session = 0;
+      Index index = 0;
+    };
+    std::map<ServerId, Match> matches;  // while leader
+    bool is_rebuilding = false;         // it gives no vote
+    Index bare_base = 0;                // it started with a log that begins here, and no snapshot that reaches it
 
     Index last() const { return base + terms.size(); }
     Term last_term() const { return terms.empty() ? base_term : terms.back(); }

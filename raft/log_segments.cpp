@@ -144,6 +144,15 @@ io::Status LogStore::remove_unused() {
 io::Status LogStore::reset(Index index, Term term) {
   NARAD_CHECK(is_confirmed_, "the log is confirmed before it changes");
   NARAD_CHECK(index > 0 && index >= base_index_, "a log never goes on below where it began");
+  return begin_anew(index, term);
+}
+
+io::Status LogStore::forget() {
+  NARAD_CHECK(is_confirmed_, "the log is confirmed before it changes");
+  return begin_anew(0, 0);
+}
+
+io::Status LogStore::begin_anew(Index index, Term term) {
   if (failure_) return *failure_;
   if (io::Status begun = begin_empty(index, term); !begun.ok()) return begun;
   SOMETIMES("raft log: reset behind a snapshot");

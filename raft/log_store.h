@@ -136,6 +136,10 @@ class LogStore {
   // beside append(). `no_space`: nothing has changed, it may be tried again. Waits.
   io::Status reset(Index index, Term term);
 
+  // Empties the log: it goes on with index 1, as one durable step. For a server that starts over (raft/restart.h: reset); before the
+  // first append(). Errors as reset(). Waits.
+  io::Status forget();
+
   // Entries first..last, read from the disk and checked again; stops once `cost_bytes_max` is passed, and at the log's end, but
   // returns one entry at least; it may return fewer than fit. Reads from the disk what it returns and at most 64 KiB, one batch
   // and cost_bytes_max (16 KiB to 1 MiB) more. `not_found` when `first` is not in the log, and for nothing else: compact() or
@@ -202,6 +206,7 @@ class LogStore {
   io::Status make_segment(std::uint64_t bytes);
   io::Status use_spare();
   io::Status fill_segment(Segment& segment, std::uint64_t bytes);
+  io::Status begin_anew(Index index, Term term);
   io::Status begin_empty(Index index, Term term);
   io::Status repeat_last_batch();
   io::Status remove_unused();

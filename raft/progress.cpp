@@ -79,6 +79,11 @@ void Progress::restart(Index base) {
   next_ = std::max(match_, base) + 1;
 }
 
+void Progress::begin_session(Index base) {
+  restart(base);
+  match_ = 0;
+}
+
 void Progress::begin_snapshot(Index index, std::uint64_t number) {
   NARAD_CHECK(index > 0 && number != 0, "an image has an index, its transfer a number");
   NARAD_CHECK(state_ != State::snapshot, "one image at a time is sent to a server");

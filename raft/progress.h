@@ -5,8 +5,8 @@
 // bytes, and `next` runs ahead of `match`. *snapshot*: the entries it needs are gone from the leader's log; an image is on
 // its way to it and nothing else but heartbeats, until the image's fate is known or the server turns out not to need it.
 //
-// match never goes back while the server keeps its volume, and next > match always. A new session of the server (it was
-// restarted) loses what was in flight; a new store (its volume was wiped) loses everything.
+// match never goes back within a session of the server, and next > match always. A new session (it was restarted) loses what was in
+// flight, and match counts anew; a new store (its volume was wiped) loses everything.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +51,12 @@ class Progress {
   // A refused request whose previous index was `refused`; `retry_at` is where the logs may meet. Returns false for a
   // stray answer (one that contradicts what is proven, or answers a probe long since replaced), which changes nothing.
   bool refused(Index refused, Index retry_at);
-  // The connection or the server's life began anew, or the leader's log has been compacted past next: what was in flight
-  // (an image too) is lost, proven entries are not. Probing goes on at match, or at `base` if the log begins above match.
+  // The connection began anew, or the leader's log has been compacted past next: what was in flight (an image too) is lost, proven
+  // entries are not. Probing goes on at match, or at `base` if the log begins above match.
   void restart(Index base);
+  // The server's life began anew. The same, but what an earlier life has acknowledged does not count any more: it may have lost it
+  // (raft/restart.h: reset). The first answer at where match was tells.
+  void begin_session(Index base);
   // The server's volume is another one: nothing is proven.
   void reset(Index next);
 

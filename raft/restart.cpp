@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/check.h"
+#include "io/defence.h"
 #include "io/probe.h"
 
 namespace raft {
@@ -11,94 +12,237 @@ namespace raft {
 namespace {
 
 using Action = RestartDecision::Action;
-
-RestartDecision refuse(std::string reason) { return {Action::refuse, false, std::move(reason)}; }
+using Row = RestartRow;
 
 std::string at(Index index) { return "index " + std::to_string(index); }
 
-std::string snapshot_text(const RestartFacts& facts) {
-  return facts.snapshot ? "the newest snapshot (" + at(facts.snapshot->index) + ")" : std::string("no snapshot");
-}
+// What follows from the facts, in the words of the table.
+class Table {
+ public:
+  explicit Table(const RestartFacts& facts) : facts_(facts), held_(facts.state_machine) {}
 
-// The snapshot is committed, so where the log parts from it the log is the one that goes, unless that cannot have come about.
-bool parts_from_snapshot(const RestartFacts& facts) {
-  return facts.snapshot && facts.log_term_at_snapshot && *facts.log_term_at_snapshot != facts.snapshot->term;
-}
+  RestartDecision decide() const {
+    if (is_newer_release()) {
+      SOMETIMES("restart row 1: of a newer release");
+      return refuse(Row::newer_release, newer_release_text());
+    }
+    if (has_raft_state() && !facts_.has_term_record) {
+      SOMETIMES("restart row 2: no record of term and vote");
+      return refuse(Row::no_term_record, no_term_record_text());
+    }
+    if (!has_raft_state()) {
+      return held_.holds_anything ? without_raft_state() : start();
+    }
+    if (std::optional<std::string> why = why_foreign()) {
+      return foreign(std::move(*why));
+    }
+    if (held_.is_trusted && held_.index > end()) {
+      return ahead();
+    }
+    if (held_.is_trusted && held_.index >= snapshot_index() && held_.index >= base()) {
+      SOMETIMES("restart row 7: the state machine is kept");
+      return {Row::held, Action::keep, goes_log(), ""};
+    }
+    if (meets_log()) {
+      SOMETIMES("restart row 8: the snapshot is restored");
+      if (goes_log()) SOMETIMES("restart: the log is reset behind the snapshot");
+      return {Row::behind, Action::restore, goes_log(), ""};
+    }
+    if (!facts_.snapshot && facts_.log_base == 0) {
+      return from_the_first_entry();
+    }
+    if (held_.holds_anything && !held_.is_trusted && !facts_.snapshot && !facts_.has_damaged_snapshot) {
+      SOMETIMES("restart row 11: the log is replayed onto the state machine as it is");
+      return {Row::replayed_onto, Action::rebase, false, ""};
+    }
+    return hole();
+  }
 
-bool ends_below_snapshot(const RestartFacts& facts) { return facts.snapshot && facts.log_last < facts.snapshot->index; }
+ private:
+  // ---- The words ---------------------------------------------------------------------------------------------------------------
 
-// What no crash leaves behind, whatever the state machine holds.
-std::optional<std::string> contradiction(const RestartFacts& facts) {
-  const bool has_raft_state = facts.log_last > 0 || facts.snapshot;
-  if (has_raft_state && !facts.has_hard_state) {
-    SOMETIMES("restart: entries or a snapshot without a record of term and vote");
-    return "the log ends at " + at(facts.log_last) + " and there is " + snapshot_text(facts) +
-           ", but no record of term and vote (raft/stable): this server cannot know whom it voted for";
-  }
-  if (!has_raft_state && facts.applied > 0) {
-    SOMETIMES("restart: a state machine without raft state");
-    return "the state machine holds entries up to " + at(facts.applied) +
-           ", but there is no raft state beside it: a new cluster would hold nothing of it";
-  }
-  // Also where the state machine reaches far enough: the configuration at the log's begin stands in the snapshot alone.
-  if (facts.log_base > 0 && (!facts.snapshot || facts.snapshot->index < facts.log_base)) {
-    SOMETIMES("restart: a hole before the log");
-    return "the log begins after " + at(facts.log_base) + ", and no snapshot reaches it: there is " + snapshot_text(facts);
-  }
-  if (parts_from_snapshot(facts) && facts.snapshot->index == facts.log_base) {
-    return "the log begins after " + at(facts.log_base) + " in term " + std::to_string(*facts.log_term_at_snapshot) +
-           ", but the snapshot of that index is of term " + std::to_string(facts.snapshot->term);
-  }
-  return std::nullopt;
-}
+  bool has_raft_state() const { return facts_.log_last > 0 || facts_.snapshot; }
+  Index snapshot_index() const { return facts_.snapshot ? facts_.snapshot->index : 0; }
 
-// The term that raft's state gives the state machine's last entry, where it knows it.
-std::optional<Term> term_of_applied(const RestartFacts& facts) {
-  if (facts.snapshot && facts.applied == facts.snapshot->index) {
-    return facts.snapshot->term;
+  bool is_newer_release() const {
+    const std::uint32_t newest = facts_.build.newest_type;
+    return held_.newest_type > newest || (facts_.snapshot && facts_.snapshot->newest_type > newest);
   }
-  return facts.log_term_at_applied;
-}
+
+  bool parts_from_snapshot() const {
+    return facts_.snapshot && facts_.log_term_at_snapshot && *facts_.log_term_at_snapshot != facts_.snapshot->term;
+  }
+
+  // What lies below the log's base is committed, in the term that the base has: a snapshot of another term there is of another log.
+  bool meets_log() const {
+    if (!facts_.snapshot || facts_.snapshot->index < facts_.log_base) return false;
+    return facts_.snapshot->index > facts_.log_base || !parts_from_snapshot();
+  }
+
+  // The snapshot is committed: where the log parts from it, the log goes.
+  bool goes_log() const { return meets_log() && (facts_.log_last < facts_.snapshot->index || parts_from_snapshot()); }
+
+  Index base() const { return goes_log() ? facts_.snapshot->index : facts_.log_base; }
+  Index end() const { return goes_log() ? facts_.snapshot->index : facts_.log_last; }
+
+  std::optional<Term> term_at_index() const {
+    if (facts_.snapshot && held_.index == facts_.snapshot->index) return facts_.snapshot->term;
+    return facts_.log_term_at_index;
+  }
+
+  // ---- Rows that depend on who starts --------------------------------------------------------------------------------------------
+
+  static RestartDecision refuse(Row row, std::string reason) { return {row, Action::refuse, false, std::move(reason)}; }
+
+  static RestartDecision start() {
+    SOMETIMES("restart row 3: nothing is there");
+    return {Row::empty, Action::start, false, ""};
+  }
+
+  RestartDecision without_raft_state() const {
+    if (facts_.is_joining) {
+      SOMETIMES("restart row 4: a joining server sets a state machine without raft state aside");
+      return {Row::no_raft_state, Action::set_aside, false,
+              "there is no raft state beside it, and the cluster this node joins replaces it with its own log or snapshot"};
+    }
+    if (!io::defence(io::Defence::bootstrap_over_data)) return {Row::no_raft_state, Action::rebase, false, ""};
+    SOMETIMES("restart row 4: a state machine without raft state is refused");
+    return refuse(Row::no_raft_state,
+                  path() + " holds metadata, but there is no raft state beside it (" + facts_.build.raft_path +
+                      "/ is missing or empty and there is no raft snapshot), so this node would bootstrap a new cluster with an "
+                      "empty log and none of its topics; refusing to start. Restore " +
+                      facts_.build.raft_path + "/ from the same moment as " + path() +
+                      ", or move the whole data directory away to start empty");
+  }
+
+  RestartDecision foreign(std::string why) const {
+    if (facts_.is_joining) {
+      SOMETIMES("restart row 5: a joining server resets what is not its own");
+      return {Row::foreign, Action::reset, false, std::move(why)};
+    }
+    SOMETIMES("restart row 5: a state machine that is not its own is refused");
+    return refuse(Row::foreign, std::move(why) + "; refusing to start. Restore " + path() + " and " + facts_.build.raft_path +
+                                    "/ from one moment of this node, or move the whole data directory away and let this node join "
+                                    "its cluster as a new one");
+  }
+
+  RestartDecision ahead() const {
+    if (facts_.is_joining || !io::defence(io::Defence::older_raft_rebuilt_silently)) {
+      SOMETIMES("restart row 6: a joining server gives up a state machine ahead of raft's state");
+      if (meets_log()) return {Row::ahead, Action::restore, goes_log(), ""};
+      std::string why = "it has applied raft " + at(held_.index) + ", past the end of the raft log (" + at(facts_.log_last) +
+                        "), and the cluster this node joins has what it is missing";
+      return {Row::ahead, facts_.log_base == 0 && !facts_.snapshot ? Action::set_aside : Action::reset, false, std::move(why)};
+    }
+    SOMETIMES("restart row 6: a state machine ahead of raft's state is refused");
+    return refuse(Row::ahead, "raft state is older than " + path() + ": " + path() + " has applied raft " + at(held_.index) +
+                                  ", past the end of the raft log (" + at(facts_.log_last) + ") and the latest raft snapshot (" +
+                                  at(snapshot_index()) + ") in " + facts_.build.raft_path +
+                                  "/; starting would drop every metadata change after " + at(end()) +
+                                  ", so refusing to start. Restore " + facts_.build.raft_path + "/ from the same moment as " +
+                                  path() + " or later, or move the whole data directory away and let this node join its cluster "
+                                  "as a new one");
+  }
+
+  RestartDecision from_the_first_entry() const {
+    if (!held_.holds_anything) {
+      SOMETIMES("restart row 9: the log is replayed from its first entry");
+      return {Row::replayed, Action::keep, false, ""};
+    }
+    NARAD_CHECK(!held_.is_trusted, "an index within a log that begins at 1 is held or ahead");
+    SOMETIMES("restart row 10: the state machine is rebuilt from the log");
+    return {Row::rebuilt, Action::set_aside, false,
+            path() + " has no applied index this release can trust (an older release or another program wrote it last: " +
+                held_.distrust + "), and replaying the raft log onto it would apply entries twice"};
+  }
+
+  RestartDecision hole() const {
+    std::string why = "the raft log begins after " + at(facts_.log_base) + ", and neither a snapshot (" +
+                      (facts_.snapshot ? "the newest is at " + at(facts_.snapshot->index) : std::string("there is none")) +
+                      (facts_.has_damaged_snapshot ? ", others are damaged" : "") + ") nor " + path() + " (" + index_text() +
+                      ") reaches it: entries between them are missing";
+    if (facts_.is_joining) {
+      SOMETIMES("restart row 12: a joining server resets a state with a hole");
+      return {Row::hole, Action::reset, false, std::move(why)};
+    }
+    SOMETIMES("restart row 12: a state with a hole is refused");
+    return refuse(Row::hole, std::move(why) + "; refusing to start. Restore the whole data directory from one moment, or move it "
+                                              "away and let this node join its cluster as a new one");
+  }
+
+  // ---- Texts ---------------------------------------------------------------------------------------------------------------------
+
+  const std::string& path() const { return facts_.build.path; }
+
+  std::string index_text() const {
+    if (!held_.holds_anything) return "empty";
+    return held_.is_trusted ? at(held_.index) : std::string("no index to be trusted");
+  }
+
+  std::string newer_release_text() const {
+    const bool is_held = held_.newest_type > facts_.build.newest_type;
+    const std::uint32_t type = is_held ? held_.newest_type : facts_.snapshot->newest_type;
+    return (is_held ? "fsm: " + path() : "the raft snapshot at " + at(facts_.snapshot->index)) + " holds raft entry type " +
+           std::to_string(type) + ", written by a newer Narad release than this build (" + facts_.build.name +
+           ", which knows entry types up to " + std::to_string(facts_.build.newest_type) + "); run that release or newer";
+  }
+
+  std::string no_term_record_text() const {
+    return "the raft log ends at " + at(facts_.log_last) + " and there is " +
+           (facts_.snapshot ? "a snapshot (" + at(facts_.snapshot->index) + ")" : std::string("no snapshot")) +
+           ", but no record of term and vote: this node cannot know whom it voted for; refusing to start. Restore " +
+           facts_.build.raft_path + "/ whole, or move the whole data directory away and let this node join its cluster as a new one";
+  }
+
+  std::optional<std::string> why_foreign() const {
+    if (!held_.holds_anything) return std::nullopt;
+    if (held_.store.is_known() && facts_.store.is_known() && held_.store != facts_.store) {
+      return path() + " belongs to store " + held_.store.to_string() + ", not to this data directory (store " +
+             facts_.store.to_string() + ")";
+    }
+    if (held_.cluster.is_known() && facts_.cluster.is_known() && held_.cluster != facts_.cluster) {
+      return path() + " belongs to cluster " + held_.cluster.to_string() + ", raft's state to cluster " +
+             facts_.cluster.to_string();
+    }
+    const std::optional<Term> term = term_at_index();
+    if (held_.is_trusted && held_.term > 0 && term && *term != held_.term) {
+      return path() + " has applied raft " + at(held_.index) + " of term " + std::to_string(held_.term) +
+             ", but raft's state has an entry of term " + std::to_string(*term) + " there";
+    }
+    return std::nullopt;
+  }
+
+  const RestartFacts& facts_;
+  const StateMachineFacts& held_;
+};
 
 }  // namespace
 
+const char* to_string(RestartRow row) {
+  switch (row) {
+    case Row::newer_release: return "newer_release";
+    case Row::no_term_record: return "no_term_record";
+    case Row::empty: return "empty";
+    case Row::no_raft_state: return "no_raft_state";
+    case Row::foreign: return "foreign";
+    case Row::ahead: return "ahead";
+    case Row::held: return "held";
+    case Row::behind: return "behind";
+    case Row::replayed: return "replayed";
+    case Row::rebuilt: return "rebuilt";
+    case Row::replayed_onto: return "replayed_onto";
+    case Row::hole: return "hole";
+  }
+  return "unknown";
+}
+
 RestartDecision decide_restart(const RestartFacts& facts) {
+  const StateMachineFacts& held = facts.state_machine;
   NARAD_CHECK(facts.log_base <= facts.log_last, "a log ends at its base or after it");
   NARAD_CHECK(!facts.snapshot || facts.snapshot->index > 0, "a snapshot of nothing");
-  if (std::optional<std::string> reason = contradiction(facts)) {
-    return refuse(std::move(*reason));
-  }
-  if (facts.log_last == 0 && !facts.snapshot) {
-    SOMETIMES("restart: nothing is there");
-    return {Action::start, false, ""};
-  }
-  const Index snapshot = facts.snapshot ? facts.snapshot->index : 0;
-  const bool resets_log = ends_below_snapshot(facts) || parts_from_snapshot(facts);
-  const Index end = resets_log ? snapshot : facts.log_last;
-  if (facts.applied > end) {
-    SOMETIMES("restart: a state machine ahead of raft's state");
-    return refuse("raft's state is older than the state machine: it has applied " + at(facts.applied) +
-                  ", past the end of the log (" + at(facts.log_last) + ") and " + snapshot_text(facts) +
-                  "; starting would drop every change after " + at(end));
-  }
-  const std::optional<Term> term = term_of_applied(facts);
-  if (facts.applied > 0 && facts.applied_term > 0 && term && *term != facts.applied_term) {
-    SOMETIMES("restart: a state machine of another history");
-    return refuse("the state machine's last entry (" + at(facts.applied) + ") is of term " +
-                  std::to_string(facts.applied_term) + ", but of term " + std::to_string(*term) + " in raft's state");
-  }
-  if (facts.applied >= snapshot) {
-    NARAD_CHECK(facts.applied >= facts.log_base, "a log that begins after the snapshot is a hole");
-    if (snapshot > 0) {
-      SOMETIMES("restart: the state machine holds the newest snapshot");
-    }
-    return {Action::keep, resets_log, ""};
-  }
-  SOMETIMES("restart: the newest snapshot is restored");
-  if (resets_log) {
-    SOMETIMES("restart: the log is reset behind the snapshot");
-  }
-  return {Action::restore, resets_log, ""};
+  NARAD_CHECK(held.holds_anything || (!held.is_trusted && held.index == 0), "an index is something");
+  NARAD_CHECK(!held.is_trusted || held.index > 0, "no index is trusted where there is none");
+  return Table(facts).decide();
 }
 
 }  // namespace raft

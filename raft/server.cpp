@@ -86,6 +86,7 @@ void RaftServer::drive() {
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
   if (core_->cluster().is_known() && !is_cluster_recorded_) {
     is_cluster_recorded_ = true;
+    state_machine_->joined_cluster(core_->cluster());
     if (!pending_.hard_state) pending_.hard_state = core_->hard_state();
     if (!is_persisting_) pending_added_.notify_one();
   }

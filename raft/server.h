@@ -61,6 +61,8 @@ struct ServerOptions {
   // The configuration of a cluster that does not exist yet, the same on each of its servers (bootstrap_configuration()).
   // Used only when the data directory holds no raft state; afterwards what is stored counts.
   std::optional<Configuration> bootstrap;
+  // This server never bootstraps: its cluster exists, and has what is missing here (raft/restart.h).
+  bool is_joining = false;
   Settings core;
   LogSettings log;
   SnapshotPolicy snapshots;
@@ -191,10 +193,12 @@ class RaftServer {
   // Reads the stores under "raft/" and judges each and the two together. Waits for the disk; changes nothing on it, so that a
   // start which is refused here leaves the disk as it was. Errors name file and offset. Called once, before everything else.
   io::Status read();
-  // Compares what was read with the state machine, which is open by now and stays so as long as the server; then makes the
-  // stores, where they are new, and the core. Waits for the disk. Called once, after read(). After `corrupt` nothing under
-  // "raft/" has been changed.
-  io::Status open(StateMachine& state_machine);
+  // Looks at the state machine, decides by raft/restart.h, and does what was decided: opens the state machine, which then lives as long
+  // as the server, and makes the stores, where they are new, and the core. Waits for the disk. Called once, after read(). When the
+  // decision is to refuse, nothing has been changed, and the error is its reason.
+  io::Status open(StateMachineHome& home);
+  // What open() decided; nothing before.
+  const std::optional<RestartDecision>& decision() const { return decision_; }
 
   // Runs the server until stop() or a failure; call it in a fiber of its own. When it returns, every fiber of the server
   // has ended. Throws Cancelled.
@@ -278,10 +282,14 @@ class RaftServer {
   // server_open.cpp
   io::Status read_stores();
   io::Status check_contents();
-  io::Status decide_by_sound_snapshot(RestartDecision& decision);
-  io::Status decide(RestartDecision& decision) const;
-  io::Status confirm_stores(bool is_empty);
-  io::Status carry_out(const RestartDecision& decision);
+  io::Status decide(StateMachineHome& home);
+  void log_damaged(Index index, const io::Error& error);
+  io::Status choose_snapshot(StateMachineHome& home);
+  RestartFacts restart_facts(StateMachineBuild build, StateMachineFacts held) const;
+  io::Status confirm_stores();
+  io::Status carry_out(StateMachineHome& home);
+  io::Status forget_everything();
+  io::Status begin_log_behind(const SnapshotLabel& label);
   io::Status read_unapplied();
   void make_core();
 
@@ -354,6 +362,8 @@ class RaftServer {
   // Between read() and open().
   std::optional<LogStore::Contents> contents_;
   std::optional<SnapshotInfo> chosen_;
+  std::uint32_t chosen_newest_type_ = 0;
+  std::optional<RestartDecision> decision_;
   std::unique_ptr<Core> core_;
   std::uint64_t session_ = 0;
   ServerCounters counters_;

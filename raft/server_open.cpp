@@ -32,13 +32,11 @@ io::Status RaftServer::read() {
   return status;
 }
 
-io::Status RaftServer::open(StateMachine& state_machine) {
+io::Status RaftServer::open(StateMachineHome& home) {
   NARAD_CHECK(contents_ && !core_, "a server is opened once, after its stores were read");
-  state_machine_ = &state_machine;
-  RestartDecision decision;
-  io::Status status = decide_by_sound_snapshot(decision);
-  if (status.ok()) status = confirm_stores(decision.action == RestartDecision::Action::start);
-  if (status.ok()) status = carry_out(decision);
+  io::Status status = decide(home);
+  if (status.ok()) status = confirm_stores();
+  if (status.ok()) status = carry_out(home);
   if (status.ok()) status = read_unapplied();
   if (!status.ok()) {
     env_.log.error("raft: start refused", {{"reason", status.error().to_text()}});
@@ -95,47 +93,86 @@ io::Status RaftServer::check_contents() {
   for (const SnapshotStore::Damaged& damaged : snapshots_->damaged()) {
     env_.log.warn("raft: a snapshot is damaged", {{"path", damaged.path}, {"index", damaged.index}, {"reason", damaged.reason}});
   }
-  auto chosen = snapshots_->choose(contents.base_index);
-  if (!chosen.ok()) return chosen.error();
-  chosen_ = std::move(*chosen);
   return {};
 }
 
-// A snapshot that is to be restored is read whole first: when it turns out damaged, the start goes by the one before, provided that the
-// log reaches back to it.
-io::Status RaftServer::decide_by_sound_snapshot(RestartDecision& decision) {
+// ---- The decision --------------------------------------------------------------------------------------------------------------
+
+// A snapshot that is to be restored is read whole first: when it turns out damaged it counts as that, and the table is read again.
+io::Status RaftServer::decide(StateMachineHome& home) {
+  auto held = home.look();
+  if (!held.ok()) return held.error();
   for (;;) {
-    if (io::Status decided = decide(decision); !decided.ok()) return decided;
-    if (decision.action != RestartDecision::Action::restore) return {};
-    io::Status verified = snapshots_->verify(chosen_->label);
-    if (verified.ok() || !verified.is(io::ErrorKind::corrupt)) return verified;
-    SOMETIMES("raft: the newest snapshot is damaged, the start goes by the one before");
-    env_.log.warn("raft: a snapshot is damaged", {{"index", chosen_->label.index}, {"reason", verified.error().to_text()}});
-    auto chosen = snapshots_->choose(contents_->base_index);
-    if (!chosen.ok()) return chosen.error();
-    chosen_ = std::move(*chosen);
+    if (io::Status chosen = choose_snapshot(home); !chosen.ok()) return chosen;
+    const RestartFacts facts = restart_facts(home.build(), *held);
+    decision_ = decide_restart(facts);
+    io::Status sound;
+    if (decision_->action == RestartDecision::Action::restore) sound = snapshots_->verify(chosen_->label);
+    if (sound.ok()) {
+      home.decided(facts, *decision_);
+      env_.log.info("raft: start decided", {{"row", to_string(decision_->row)}});
+      const bool is_refused = decision_->action == RestartDecision::Action::refuse;
+      return is_refused ? io::fail(io::ErrorKind::corrupt, decision_->reason) : io::Status();
+    }
+    if (!sound.is(io::ErrorKind::corrupt)) return sound;
+    SOMETIMES("raft: the newest snapshot is damaged, the start goes by what is left");
+    log_damaged(chosen_->label.index, sound.error());
   }
 }
 
-io::Status RaftServer::decide(RestartDecision& decision) const {
+void RaftServer::log_damaged(Index index, const io::Error& error) {
+  env_.log.warn("raft: a snapshot is damaged", {{"index", index}, {"reason", error.to_text()}});
+}
+
+// The newest that is intact, as far as headers and the begin of its image tell.
+io::Status RaftServer::choose_snapshot(StateMachineHome& home) {
+  for (;;) {
+    chosen_.reset();
+    chosen_newest_type_ = 0;
+    if (snapshots_->kept().empty()) return {};
+    chosen_ = snapshots_->kept().front();
+    auto image = snapshots_->read(chosen_->label);
+    if (!image.ok()) return image.error();
+    auto newest_type = home.newest_type_of(**image);
+    if (newest_type.ok()) {
+      chosen_newest_type_ = *newest_type;
+      return {};
+    }
+    if (!newest_type.is(io::ErrorKind::corrupt)) return newest_type.error();
+    io::Status verified = snapshots_->verify(chosen_->label);
+    if (verified.ok()) return newest_type.error();  // as it was written, and no image all the same
+    if (!verified.is(io::ErrorKind::corrupt)) return verified;
+    SOMETIMES("raft: the newest snapshot is damaged at its begin");
+    log_damaged(chosen_->label.index, verified.error());
+  }
+}
+
+RestartFacts RaftServer::restart_facts(StateMachineBuild build, StateMachineFacts held) const {
   RestartFacts facts;
-  facts.has_hard_state = stable_->record().hard_state.term > 0;
+  facts.build = std::move(build);
+  facts.has_term_record = stable_->record().hard_state.term > 0;
+  if (!stable_->is_new()) facts.store = stable_->record().store;
+  facts.cluster = stable_->record().cluster;
   facts.log_base = contents_->base_index;
   facts.log_last = contents_->last_index;
   if (chosen_) {
-    facts.snapshot = RestartFacts::Snapshot{chosen_->label.index, chosen_->label.term};
+    facts.snapshot = RestartFacts::Snapshot{chosen_->label.index, chosen_->label.term, chosen_newest_type_};
     facts.log_term_at_snapshot = term_at(*contents_, chosen_->label.index);
   }
-  facts.applied = state_machine_->applied_index();
-  facts.log_term_at_applied = term_at(*contents_, facts.applied);
-  decision = decide_restart(facts);
-  return decision.action == RestartDecision::Action::refuse ? io::fail(io::ErrorKind::corrupt, decision.reason) : io::Status();
+  facts.has_damaged_snapshot = !snapshots_->damaged().empty();
+  facts.log_term_at_index = term_at(*contents_, held.index);
+  facts.is_joining = options_.is_joining;
+  facts.state_machine = std::move(held);
+  return facts;
 }
 
+// ---- Its outcome ---------------------------------------------------------------------------------------------------------------
+
 // Everything was read and judged; only now something is written.
-io::Status RaftServer::confirm_stores(bool is_empty) {
+io::Status RaftServer::confirm_stores() {
   // A server that got its log from others, without ever being bootstrapped, belongs to their cluster.
-  const bool may_bootstrap = is_empty && stable_->record().hard_state.term == 0;
+  const bool is_empty = contents_->last_index == 0 && !chosen_;
+  const bool may_bootstrap = is_empty && !options_.is_joining && stable_->record().hard_state.term == 0;
   io::Status status = stable_->confirm(may_bootstrap ? options_.bootstrap : std::nullopt);
   if (!status.ok()) return status;
   log_->set_stable_record(stable_->record().sequence);
@@ -143,25 +180,63 @@ io::Status RaftServer::confirm_stores(bool is_empty) {
   return status.ok() ? log_->confirm() : status;
 }
 
-// A crash in between leaves what the next start brings to the same end.
-io::Status RaftServer::carry_out(const RestartDecision& decision) {
-  if (!chosen_) return {};
-  const SnapshotLabel& label = chosen_->label;
-  if (decision.resets_log) {
-    env_.log.info("raft: the log is reset behind the newest snapshot",
-                  {{"snapshot_index", label.index}, {"last_index", contents_->last_index}});
-    if (io::Status reset = log_->reset(label.index, label.term); !reset.ok()) return reset;
-    const bool had_torn_tail = contents_->had_torn_tail;
-    contents_ = LogStore::Contents();
-    contents_->base_index = contents_->last_index = label.index;
-    contents_->base_term = label.term;
-    contents_->had_torn_tail = had_torn_tail;
+// A crash in between leaves what the next start brings to the same end:
+//  - A reset begins with the record that this server gives no vote, which stays until a leader has brought it up. Then the state
+//    machine goes, then the snapshots, then the log. After the first of them it holds nothing: what is left of raft's own state is
+//    then either whole in itself, and is gone by (rows 8, 9), or has a hole, and the reset goes on (row 12).
+//  - A state machine that was set aside, and not opened yet, holds nothing: replay (row 9), or start (row 3).
+//  - An image that is to be restored over a state machine leaves the old one in place until the switch, as little trusted as before.
+io::Status RaftServer::carry_out(StateMachineHome& home) {
+  using Action = RestartDecision::Action;
+  const RestartDecision& decision = *decision_;
+  io::Status status;
+  if (decision.action == Action::reset) status = stable_->begin_rebuilding();
+  if (status.ok() && (decision.action == Action::reset || decision.action == Action::set_aside)) {
+    status = home.set_aside(decision.reason);
   }
-  if (decision.action != RestartDecision::Action::restore) return {};
-  env_.log.info("raft: the newest snapshot is restored over an older state machine",
-                {{"applied_index", state_machine_->applied_index()}, {"snapshot_index", label.index}});
-  auto image = snapshots_->read(label);
-  return image.ok() ? state_machine_->install_image(**image, label.index) : io::Status(image.error());
+  if (status.ok() && decision.action == Action::reset) status = forget_everything();
+  if (!status.ok()) return status;
+  StateMachineHome::Opening opening;
+  opening.store = stable_->record().store;
+  opening.cluster = stable_->record().cluster;
+  if (decision.action == Action::restore) opening.as = StateMachineHome::As::replaced;
+  if (decision.action == Action::rebase) {
+    opening.as = StateMachineHome::As::rebased;
+    opening.index = contents_->base_index;
+    opening.term = contents_->base_term;
+  }
+  auto opened = home.open(opening);
+  if (!opened.ok()) return opened.error();
+  state_machine_ = *opened;
+  if (decision.resets_log) status = begin_log_behind(chosen_->label);
+  if (!status.ok() || decision.action != Action::restore) return status;
+  auto image = snapshots_->read(chosen_->label);
+  return image.ok() ? state_machine_->install_image(**image, chosen_->label.index) : io::Status(image.error());
+}
+
+io::Status RaftServer::forget_everything() {
+  env_.log.warn("raft: log and snapshots are dropped; this node gives no vote until a leader has brought it up to date",
+                {{"last_index", contents_->last_index}, {"term", stable_->record().hard_state.term}});
+  log_->set_stable_record(stable_->record().sequence);
+  io::Status status = snapshots_->drop_all();
+  if (status.ok()) status = log_->forget();
+  chosen_.reset();
+  const bool had_torn_tail = contents_->had_torn_tail;
+  contents_ = LogStore::Contents();
+  contents_->had_torn_tail = had_torn_tail;
+  return status;
+}
+
+io::Status RaftServer::begin_log_behind(const SnapshotLabel& label) {
+  env_.log.info("raft: the log is reset behind the newest snapshot",
+                {{"snapshot_index", label.index}, {"last_index", contents_->last_index}});
+  if (io::Status reset = log_->reset(label.index, label.term); !reset.ok()) return reset;
+  const bool had_torn_tail = contents_->had_torn_tail;
+  contents_ = LogStore::Contents();
+  contents_->base_index = contents_->last_index = label.index;
+  contents_->base_term = label.term;
+  contents_->had_torn_tail = had_torn_tail;
+  return {};
 }
 
 // The core wants in memory what is not applied yet; the log's end that was read may begin above that.
@@ -197,7 +272,7 @@ void RaftServer::make_core() {
   initial.base_index = contents.base_index;
   initial.base_term = contents.base_term;
   initial.base_configuration = stable_->bootstrap();
-  if (chosen_) initial.snapshot = chosen_->label;
+  if (chosen_ && chosen_->label.index >= contents.base_index) initial.snapshot = chosen_->label;
   const Index first_held = contents.entries.empty() ? contents.last_index + 1 : contents.entries.front().index;
   if (first_held > contents.base_index + 1) {
     initial.older_last = first_held - 1;

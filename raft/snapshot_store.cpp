@@ -81,19 +81,24 @@ io::Status SnapshotStore::confirm() {
   return {};
 }
 
-io::Result<std::optional<SnapshotInfo>> SnapshotStore::choose(Index log_base) const {
-  if (!kept_.empty() && kept_.front().label.index >= log_base) {
-    if (!damaged_.empty() && damaged_.front().index > kept_.front().label.index) {
-      SOMETIMES("raft snapshot: older snapshot taken for a damaged one");
-    }
-    return std::optional(kept_.front());
+io::Result<bool> SnapshotStore::has_traces(io::Disk& disk) {
+  auto names = disk.list(kDirectory);
+  if (names.is(io::ErrorKind::not_found)) return false;
+  if (!names.ok()) return names.error();
+  return std::any_of(names->begin(), names->end(), [](const std::string& name) { return parse_name(name).has_value(); });
+}
+
+io::Status SnapshotStore::drop_all() {
+  NARAD_CHECK(is_confirmed_ && !is_writing_ && !is_receiving_, "snapshots are dropped before any is written");
+  std::vector<std::string> paths;
+  for (const SnapshotInfo& info : kept_) paths.push_back(path_of(info.label.index, info.label.term));
+  for (const Damaged& each : damaged_) paths.push_back(each.path);
+  for (const std::string& path : paths) {
+    if (io::Status removed = disk_.remove(path); !removed.ok() && !removed.is(io::ErrorKind::not_found)) return removed;
   }
-  if (log_base == 0) return std::optional<SnapshotInfo>();
-  SOMETIMES("raft snapshot: hole between snapshot and log refused");
-  std::string text = "raft/log: begins after index " + std::to_string(log_base) + ", but ";
-  text += kept_.empty() ? "there is no snapshot" : "the newest snapshot ends at " + std::to_string(kept_.front().label.index);
-  for (const Damaged& each : damaged_) text += "; " + each.reason;
-  return io::fail(io::ErrorKind::corrupt, std::move(text));
+  kept_.clear();
+  damaged_.clear();
+  return disk_.sync_directory(kDirectory);
 }
 
 io::Status SnapshotStore::verify(const SnapshotLabel& label, std::uint64_t bytes_per_second) {

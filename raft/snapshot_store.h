@@ -58,9 +58,11 @@ class SnapshotStore {
   };
 
   // Lists what is complete, by headers, trailers and sizes; chunks are not read. Changes nothing. Waits. A damaged snapshot is no
-  // error here: see damaged() and choose(). Errors: invalid (a newer format), corrupt (another volume's), the disk's own.
+  // error here: see damaged(). Errors: invalid (a newer format), corrupt (another volume's), the disk's own.
   static io::Result<std::unique_ptr<SnapshotStore>> open(io::Disk& disk, io::Clock& clock, const StoreId& store,
                                                          SnapshotSettings settings);
+  // Whether raft/snapshots holds a file under a snapshot's name.
+  static io::Result<bool> has_traces(io::Disk& disk);
   // Makes what open() listed durable and removes leftovers, but not a transfer that can be resumed. Once, before any snapshot
   // is written. Waits.
   io::Status confirm();
@@ -72,14 +74,12 @@ class SnapshotStore {
   // Up to where the log may forget: the older of two kept snapshots; 0 while there are fewer.
   Index compaction_floor() const { return kept_.size() < 2 ? 0 : kept_.back().label.index; }
 
-  // The snapshot that a start goes by: the newest complete one, provided that the log, whose entries begin after `log_base`,
-  // reaches back to it; nothing when the log is complete from index 1 and there is none. `corrupt` when there is a hole between
-  // the two (PT-16, SC-07); the text names damaged files. That the log may end below it is no hole: the log is then reset.
-  io::Result<std::optional<SnapshotInfo>> choose(Index log_base) const;
-
   // Reads and checks everything. `corrupt` names file, offset and chunk; the snapshot then counts as damaged and is no longer
   // kept. `not_found` when it is not kept. Waits.
   io::Status verify(const SnapshotLabel& label, std::uint64_t bytes_per_second = 0);
+
+  // Removes every snapshot, damaged ones too, durably. After confirm(), before anything is written. Waits.
+  io::Status drop_all();
 
   // A new snapshot. `busy` while another is being written. Waits.
   io::Result<std::unique_ptr<SnapshotWriter>> write(std::uint64_t bytes_per_second = 0);

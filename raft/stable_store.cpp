@@ -10,6 +10,7 @@
 #include "io/probe.h"
 #include "raft/bytes.h"
 #include "raft/log_store.h"
+#include "raft/snapshot_store.h"
 
 namespace raft {
 
@@ -24,6 +25,8 @@ constexpr std::string_view kBootstrapMagic = "NARADBST";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kBlockBytes = 4096;
 constexpr std::size_t kVoteAt = 74;
+constexpr unsigned kBootstrapped = 1;
+constexpr unsigned kRebuilding = 2;
 constexpr std::size_t kBootstrapHeaderBytes = 16;
 constexpr std::size_t kBootstrapBytesMax = 1u << 20;
 
@@ -45,7 +48,8 @@ std::string encode(const StableRecord& record) {
   put(block, 48, record.cluster.high);
   put(block, 56, record.cluster.low);
   put(block, 64, record.log_batch);
-  put(block, 72, static_cast<std::uint8_t>(record.is_bootstrapped));
+  put(block, 72, static_cast<std::uint8_t>((record.is_bootstrapped ? kBootstrapped : 0) |
+                                           (record.hard_state.is_rebuilding ? kRebuilding : 0)));
   put(block, 73, static_cast<std::uint8_t>(record.hard_state.vote.size()));
   block.replace(kVoteAt, record.hard_state.vote.size(), record.hard_state.vote);
   put(block, 12, block_crc(block));
@@ -65,7 +69,8 @@ std::optional<StableRecord> decode(std::string_view block, bool& is_newer) {
   record.store = StoreId{get<std::uint64_t>(block, 32), get<std::uint64_t>(block, 40)};
   record.cluster = ClusterId{get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
   record.log_batch = get<std::uint64_t>(block, 64);
-  record.is_bootstrapped = get<std::uint8_t>(block, 72) != 0;
+  record.is_bootstrapped = (get<std::uint8_t>(block, 72) & kBootstrapped) != 0;
+  record.hard_state.is_rebuilding = (get<std::uint8_t>(block, 72) & kRebuilding) != 0;
   record.hard_state.vote = block.substr(kVoteAt, get<std::uint8_t>(block, 73));
   return record.store.is_known() ? std::optional(record) : std::nullopt;
 }
@@ -109,10 +114,16 @@ io::Result<std::unique_ptr<StableStore>> StableStore::open(io::Disk& disk, const
   if (!has_bootstrap.ok()) return has_bootstrap.error();
   auto has_log = LogStore::has_traces(disk);
   if (!has_log.ok()) return has_log.error();
-  if (*has_bootstrap || *has_log) {
+  auto has_snapshot = SnapshotStore::has_traces(disk);
+  if (!has_snapshot.ok()) return has_snapshot.error();
+  if (*has_bootstrap || *has_log || *has_snapshot) {
     SOMETIMES("raft stable: missing record beside other raft state refused");
-    return corrupt(kPath, *has_log ? "missing, though raft/log holds entries: the votes of this server are lost"
-                                   : "missing, though raft/bootstrap exists: the votes of this server are lost");
+    const std::string found = *has_log        ? "raft/log holds entries"
+                              : *has_snapshot ? "raft/snapshots holds a snapshot"
+                                              : "raft/bootstrap exists";
+    return corrupt(kPath, "missing, though " + found +
+                              ": the votes of this server are lost; refusing to start. Restore raft/ whole, or move the whole data "
+                              "directory away and let this node join its cluster as a new one");
   }
   store->is_new_ = true;
   store->record_.store = new_store;
@@ -223,6 +234,12 @@ io::Status StableStore::write_record() {
   io::Status written = file_->write_and_sync(place_of(record_.sequence), block + block);
   if (!written.ok()) failure_ = written.error();
   return written;
+}
+
+io::Status StableStore::begin_rebuilding() {
+  NARAD_CHECK(is_confirmed_, "the store is confirmed before it changes");
+  record_.hard_state.is_rebuilding = true;
+  return write_record();
 }
 
 io::Status StableStore::save(const HardState& hard_state, const ClusterId& cluster, std::uint64_t log_batch) {

@@ -6,7 +6,8 @@
 //  - confirm() makes durable what open() found, before anybody may count on it.
 //  - Damage to one copy is made good from the other. When the newest record cannot be told, the start is refused: a server never
 //    votes by a record older than its last. Nothing is changed then.
-//  - A directory that holds a log or a bootstrap configuration but no record is refused: "no record" never means "never voted".
+//  - A directory that holds a log, a snapshot or a bootstrap configuration but no record is refused: "no record" never means "never
+//    voted".
 //  - A failed save ends the store.
 //
 // Form, little endian. raft/stable has four blocks of 4,096 bytes: two places of two copies each. Record number n stands in both
@@ -19,7 +20,7 @@
 //     32 16  store id (high, low word)
 //     48 16  cluster id; zero: not known
 //     64  8  number of the log's newest durable batch at the time of the save
-//     72  1  1: this directory was bootstrapped, raft/bootstrap exists
+//     72  1  1: this directory was bootstrapped, raft/bootstrap exists; 2: HardState::is_rebuilding. A sum of these
 //     73  1  length of the vote, then its bytes; zeros up to the end
 // The file is made under a temporary name with records 0 and 1, equal but for the number. A place whose two copies are both
 // damaged was torn while its record was written, which nobody counted on yet, so the other place holds the newest; one flipped bit
@@ -71,6 +72,9 @@ class StableStore {
 
   // Replaces the hard state, and the cluster id once it is known, durably. Waits.
   io::Status save(const HardState& hard_state, const ClusterId& cluster, std::uint64_t log_batch);
+
+  // Records, durably, that this server is about to lose entries (HardState::is_rebuilding). Waits.
+  io::Status begin_rebuilding();
 
   const StableRecord& record() const { return record_; }
   // What this directory was bootstrapped with; empty when it never was.

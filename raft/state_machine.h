@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -72,8 +73,69 @@ class StateMachine {
   // and the next start finds out. Called by the apply fiber, or before the server runs; waits.
   virtual io::Status install_image(ImageSource& source, Index label) = 0;
 
+  // The cluster that this server belongs to, once that is known: for the state machine's own record of whose it is. Does not wait.
+  virtual void joined_cluster(const ClusterId& cluster) { (void)cluster; }
+
   // True when the state machine can no longer go on in this life: every apply() and install_image() fails from now on.
   virtual bool is_stopped() const = 0;
+};
+
+struct RestartFacts;     // restart.h
+struct RestartDecision;
+
+// What a state machine's disk holds, looked at before it is opened.
+struct StateMachineFacts {
+  bool holds_anything = false;
+  // `index` is that of the last entry whose effects are in it, and of nothing else: nobody wrote it since. Never so where it is 0.
+  bool is_trusted = false;
+  std::string distrust;  // why not, for people
+  Index index = 0;
+  Term term = 0;  // 0: not known
+  std::uint32_t newest_type = 0;  // the newest kind of command that was ever applied to it
+  // Whose it is; zero: not known.
+  StoreId store;
+  ClusterId cluster;
+};
+
+// The code that is to drive it.
+struct StateMachineBuild {
+  std::string name;                // "narad 1.2.3"
+  std::uint32_t newest_type = 0;  // the newest kind of command that it can apply
+  std::string path;                // what the operator finds the state machine under: "fsm.db"
+  std::string raft_path;           // and raft's state: "raft"
+};
+
+// A state machine that is not open yet. RaftServer::open() decides by it (raft/restart.h), and opens it in the way that was decided.
+// Calls come one after the other, from the fiber that opens the server; all but build() may wait.
+class StateMachineHome {
+ public:
+  virtual ~StateMachineHome() = default;
+
+  virtual StateMachineBuild build() const = 0;
+  // Changes nothing.
+  virtual io::Result<StateMachineFacts> look() = 0;
+  // The newest kind of command in an image, read from its begin. `corrupt`: it is none.
+  virtual io::Result<std::uint32_t> newest_type_of(ImageSource& image) = 0;
+  // What a start was decided to do, before any of it is done: for the log. Does not wait.
+  virtual void decided(const RestartFacts& facts, const RestartDecision& decision) { (void)facts, (void)decision; }
+  // Moves away, durably, whatever there is: open() then finds nothing. For people: `reason`.
+  virtual io::Status set_aside(const std::string& reason) = 0;
+
+  enum class As : std::uint8_t {
+    held,      // its index counts; or there is nothing
+    replaced,  // an image is installed over it next
+    rebased,   // its rows count as the effects of everything up to `index`
+  };
+  struct Opening {
+    As as = As::held;
+    Index index = 0;
+    Term term = 0;
+    // Whose it is from now on.
+    StoreId store;
+    ClusterId cluster;
+  };
+  // Once. The state machine lives as long as its home, at least.
+  virtual io::Result<StateMachine*> open(const Opening& opening) = 0;
 };
 
 // Told what the server does, for checks of a world or a test and for traces. Null in production. Must not wait, must not call

@@ -100,6 +100,9 @@ bool same_entry(const Entry& a, const Entry& b);
 struct HardState {
   Term term = 0;
   ServerId vote;  // whom this server voted for in `term`; empty: nobody
+  // This server has lost entries that it had acknowledged (raft/restart.h: reset): it gives no vote, and does not campaign, until a
+  // leader has brought it up to its commit index.
+  bool is_rebuilding = false;
 
   friend bool operator==(const HardState&, const HardState&) = default;
 };

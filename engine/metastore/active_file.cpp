@@ -133,6 +133,46 @@ Switched switch_active(io::Disk& disk, std::string_view directory) {
 
 io::Status sync_fsm_directory(io::Disk& disk) { return disk.sync_directory(kDirectory); }
 
+namespace {
+
+// A directory and what is in it; success when there is none. Two levels of directories are all there is.
+io::Status remove_tree(io::Disk& disk, const std::string& path, int levels) {
+  io::Result<std::vector<std::string>> names = disk.list(path);
+  if (!names.ok()) {
+    return names.is(io::ErrorKind::not_found) ? io::Status() : io::Status(names.error());
+  }
+  for (const std::string& name : *names) {
+    const std::string child = path + "/" + name;
+    io::Result<io::FileInfo> info = disk.stat(child);
+    io::Status removed = info.ok() ? io::Status() : io::Status(info.error());
+    if (info.ok()) {
+      removed = info->is_directory && levels > 0 ? remove_tree(disk, child, levels - 1) : disk.remove(child);
+    }
+    if (!removed.ok()) {
+      return removed;
+    }
+  }
+  return disk.remove(path);
+}
+
+}  // namespace
+
+io::Result<bool> set_fsm_directory_aside(io::Disk& disk) {
+  io::Result<io::FileInfo> there = disk.stat(kDirectory);
+  if (!there.ok()) {
+    return there.is(io::ErrorKind::not_found) ? io::Result<bool>(false) : io::Result<bool>(there.error());
+  }
+  const std::string stale(kStaleDirectory);
+  io::Status status = remove_tree(disk, stale, 1);
+  if (status.ok()) {
+    status = disk.rename(kDirectory, stale);
+  }
+  if (status.ok()) {
+    status = disk.sync_directory("");
+  }
+  return status.ok() ? io::Result<bool>(true) : io::Result<bool>(status.error());
+}
+
 io::Result<Leftovers> find_leftovers(io::Disk& disk, std::string_view active) {
   io::Result<std::vector<std::string>> names = disk.list(kDirectory);
   if (!names.ok()) {

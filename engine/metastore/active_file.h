@@ -13,6 +13,8 @@
 namespace engine::metastore {
 
 inline constexpr std::string_view kFsmDirectory = "fsm.db";
+// Where a database goes that a start does not go on with, whole, for the operator to look at and to delete.
+inline constexpr std::string_view kStaleDirectory = "fsm.db.stale";
 
 // The directory of the live database, "fsm.db/000001", by reading alone; nullopt where nothing has been made yet. Errors:
 // `invalid` when ACTIVE is missing beside databases, or unreadable; those of the disk.
@@ -37,6 +39,10 @@ Switched switch_active(io::Disk& disk, std::string_view directory);
 
 // Durable names for what was made in fsm.db.
 io::Status sync_fsm_directory(io::Disk& disk);
+
+// Renames fsm.db, whole, to fsm.db.stale, durably, after what was there under that name has been removed. False when there is no
+// fsm.db. Nobody has any of it open.
+io::Result<bool> set_fsm_directory_aside(io::Disk& disk);
 
 // Directories of databases beside `active`, and a file ACTIVE.new that was never renamed: nothing of theirs is needed.
 struct Leftovers {

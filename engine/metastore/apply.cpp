@@ -13,9 +13,8 @@
 #include "engine/metastore/apply_users.h"
 #include "engine/metastore/commands.h"
 #include "engine/metastore/envelope.h"
-#include "engine/metastore/fb_io.h"
-#include "engine/metastore/records_generated.h"
 #include "io/check.h"
+#include "io/defence.h"
 #include "io/probe.h"
 
 namespace engine::metastore {
@@ -69,24 +68,8 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
   return result;
 }
 
-std::string encode_state(const FsmState& state) {
-  flatbuffers::FlatBufferBuilder builder(64);
-  builder.Finish(fb::CreateFsmState(builder, state.applied_index, state.applied_term, state.newest_type, state.digest));
-  return std::string(finished(builder));
-}
-
-std::optional<FsmState> decode_state(std::string_view bytes) {
-  AlignedBytes aligned(bytes);
-  const auto* stored = verified_root<fb::FsmState>(aligned);
-  if (stored == nullptr) {
-    return std::nullopt;
-  }
-  return FsmState{stored->applied_index(), stored->applied_term(), stored->newest_type(), stored->digest()};
-}
-
-std::string state_row_key() { return row_key(Bucket::fsm_meta, "state"); }
-
-Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type) {
+Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type,
+                    bool skips_unknown) {
   Evaluation run(source, start);
   for (const raft::Entry& entry : entries) {
     if (entry.type != raft::EntryType::command || entry.index <= run.state.applied_index) {
@@ -94,6 +77,14 @@ Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<
       continue;
     }
     CommandResult result = apply_command(run.rows, entry.bytes(), newest_type);
+    if (result.is_unknown && (skips_unknown || !io::defence(io::Defence::unknown_entry_skipped))) {
+      run.rows.drop_entry();
+      run.last_type = result.type;
+      run.state.applied_index = entry.index;
+      run.state.applied_term = entry.term;
+      run.answers.emplace_back();
+      continue;
+    }
     if (result.is_unknown) {
       SOMETIMES("metastore: an unknown entry type stops the node");
       run.rows.drop_entry();
@@ -112,10 +103,13 @@ Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<
       run.undecodable.push_back({entry.index, result.answer.detail});
     }
     run.last_type = result.type;
+    run.answers.push_back(encode_answer(result.answer));
+    if (!result.answer.ok() && !io::defence(io::Defence::refused_index_not_recorded)) {
+      continue;
+    }
     run.state.applied_index = entry.index;
     run.state.applied_term = entry.term;
     run.state.newest_type = std::max(run.state.newest_type, result.type);
-    run.answers.push_back(encode_answer(result.answer));
   }
   run.state.digest = run.rows.digest();
   return run;

@@ -34,7 +34,7 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
 
 // ---- A run of entries ------------------------------------------------------------------------------------------------------
 
-// How far a state machine is. Stored in the same write as the effects.
+// How far a state machine is. Stored in the same write as the effects (fsm_meta.h).
 struct FsmState {
   raft::Index applied_index = 0;  // of the last command applied or refused
   raft::Term applied_term = 0;
@@ -43,11 +43,6 @@ struct FsmState {
 
   friend bool operator==(const FsmState&, const FsmState&) = default;
 };
-
-std::string encode_state(const FsmState& state);
-std::optional<FsmState> decode_state(std::string_view bytes);
-// "fsm_meta/state".
-std::string state_row_key();
 
 struct Undecodable {
   raft::Index index = 0;
@@ -73,7 +68,9 @@ struct Evaluation {
 };
 
 // Evaluates `entries` (any type, in order) from `start` on. Entries that `start` already holds, and entries that carry no
-// command, get an empty answer and move nothing.
-Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type);
+// command, get an empty answer and move nothing. `skips_unknown`: releases before 3.1.0 pass over an entry type that they do not know,
+// with an empty answer, and count it as applied.
+Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type,
+                    bool skips_unknown = false);
 
 }  // namespace engine::metastore

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "engine/metastore/database_options.h"
+#include "engine/metastore/image.h"
 #include "io/check.h"
+#include "io/defence.h"
 #include "io/probe.h"
 
 namespace engine::metastore {
@@ -45,20 +47,54 @@ class DatabaseRows final : public RowSource {
 
 bool is_there(io::KvHost& kv, const std::string& path) { return kv.env()->FileExists(path + "/CURRENT").ok(); }
 
-io::Result<FsmState> read_state(rocksdb::DB& db, const std::string& directory) {
+// Zero, without marks, where there is none.
+io::Result<std::optional<FsmMeta>> read_meta(rocksdb::DB& db, const std::string& directory) {
   std::string bytes;
-  rocksdb::Status status = db.Get(rocksdb::ReadOptions(), state_row_key(), &bytes);
+  rocksdb::Status status = db.Get(rocksdb::ReadOptions(), meta_row_key(), &bytes);
   if (status.IsNotFound()) {
-    return FsmState{};
+    return std::optional<FsmMeta>();
   }
   if (!status.ok()) {
     return database_error(status, directory);
   }
-  std::optional<FsmState> stored = decode_state(bytes);
+  std::optional<FsmMeta> stored = decode_meta(bytes);
   if (!stored) {
     return io::fail(io::ErrorKind::corrupt, directory + ": the row that says how far it is cannot be read");
   }
-  return *stored;
+  return stored;
+}
+
+// The number of the MANIFEST that CURRENT names.
+io::Result<uint64_t> read_manifest(io::KvHost& kv, const std::string& directory) {
+  constexpr std::string_view kPrefix = "MANIFEST-";
+  std::string text;
+  rocksdb::Status read = rocksdb::ReadFileToString(kv.env(), kv.path(directory) + "/CURRENT", &text);
+  if (!read.ok()) {
+    return database_error(read, directory);
+  }
+  uint64_t number = 0;
+  bool is_number = text.starts_with(kPrefix) && text.ends_with('\n') && text.size() > kPrefix.size() + 1;
+  for (size_t i = kPrefix.size(); is_number && i + 1 < text.size(); ++i) {
+    is_number = text[i] >= '0' && text[i] <= '9';
+    number = number * 10 + static_cast<uint64_t>(text[i] - '0');
+  }
+  if (!is_number) {
+    return io::fail(io::ErrorKind::corrupt, directory + "/CURRENT names no MANIFEST");
+  }
+  return number;
+}
+
+// Any row but the database's own.
+io::Result<bool> has_rows(const View& view, const std::string& directory) {
+  std::unique_ptr<rocksdb::Iterator> rows = view.iterate();
+  bool found = false;
+  for (rows->SeekToFirst(); rows->Valid() && !found; rows->Next()) {
+    found = is_image_row(rows->key().ToStringView());
+  }
+  if (!rows->status().ok()) {
+    return database_error(rows->status(), directory);
+  }
+  return found;
 }
 
 }  // namespace
@@ -161,46 +197,63 @@ Database::Database(io::KvHost& kv, std::string directory, Settings settings)
 // when the last of them is gone.
 Database::~Database() = default;
 
-io::Status Database::check_newest_type() const {
-  io::Result<FsmState> state = peek(kv_, directory_);
-  if (!state.ok()) {
-    return state.error();
-  }
-  if (state->newest_type > settings_.newest_type) {
-    SOMETIMES("metastore: a database of a newer release is refused");
-    return io::fail(io::ErrorKind::invalid,
-                    "fsm: " + directory_ + " holds raft entry type " + std::to_string(state->newest_type) +
-                        ", written by a newer Narad release than this build (" + settings_.build +
-                        ", which knows entry types up to " + std::to_string(settings_.newest_type) +
-                        "); run that release or newer");
-  }
-  return {};
-}
-
 // Looks without opening for writing, which would already change the directory.
-io::Result<FsmState> Database::peek(io::KvHost& kv, const std::string& directory) {
+io::Result<FsmHeld> Database::look(io::KvHost& kv, const std::string& directory) {
   const std::string path = kv.path(directory);
+  FsmHeld held;
   if (!is_there(kv, path)) {
-    return FsmState{};
+    return held;
   }
   rocksdb::DB* raw = nullptr;
-  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(database_options(kv.env(), false, block_cache(kBlockCacheBytesWhileFilled)), path, &raw);
-  std::unique_ptr<rocksdb::DB> db(raw);
+  rocksdb::Status opened = rocksdb::DB::OpenForReadOnly(database_options(kv.env(), false, block_cache(kBlockCacheBytesWhileFilled)),
+                                                        path, &raw);
+  std::shared_ptr<rocksdb::DB> db(raw);
   if (!opened.ok()) {
     return database_error(opened, directory);
   }
-  return read_state(*db, directory);
+  io::Result<std::optional<FsmMeta>> meta = read_meta(*db, directory);
+  if (!meta.ok()) {
+    return meta.error();
+  }
+  const View view(db);
+  io::Result<bool> rows = has_rows(view, directory);
+  if (!rows.ok()) {
+    return rows.error();
+  }
+  held.meta = meta->value_or(FsmMeta{});
+  held.holds_anything = *rows || held.meta.state.applied_index > 0;
+  if (held.meta.state.applied_index == 0) {
+    held.distrust = *rows ? "it holds rows but no index" : "";
+    return held;
+  }
+  const uint64_t generation = db->GetLatestSequenceNumber();
+  io::Result<uint64_t> manifest = read_manifest(kv, directory);
+  if (!manifest.ok()) {
+    return manifest.error();
+  }
+  if (held.meta.generation != generation) {
+    held.distrust = "it was written to after its index was (write " + std::to_string(generation) + ", its index stands at " +
+                    std::to_string(held.meta.generation) + ")";
+  } else if (held.meta.manifest != *manifest) {
+    SOMETIMES("metastore: a database that was opened since its index was written is read whole");
+    const View::Sum sum = view.digest();
+    if (!sum.status.ok()) {
+      return sum.status.error();
+    }
+    held.distrust = sum.digest == held.meta.state.digest ? "" : "its rows are not those that its index was written with";
+  }
+  if (!io::defence(io::Defence::foreign_write_unnoticed)) {
+    held.distrust.clear();
+  }
+  held.is_trusted = held.distrust.empty();
+  return held;
 }
 
-io::Status Database::open() {
+io::Status Database::open(As as) {
   NARAD_CHECK(db_ == nullptr, "a database opened twice");
   std::string path = kv_.path(directory_);
   const bool exists = is_there(kv_, path);
-  if (exists) {
-    if (io::Status checked = check_newest_type(); !checked.ok()) {
-      return checked;
-    }
-  } else if (!settings_.may_create) {
+  if (!exists && !settings_.may_create) {
     return io::fail(io::ErrorKind::corrupt, directory_ + ": there is no database, although ACTIVE names it");
   }
   rocksdb::DB* raw = nullptr;
@@ -212,17 +265,63 @@ io::Status Database::open() {
   }
   db_ = std::move(db);
   kv_.pump();
-  io::Result<FsmState> state = read_state(*db_, directory_);
-  if (!state.ok()) {
+  io::Status begun = begin_life(as);
+  if (!begun.ok()) {
     close();
-    return state.error();
   }
-  state_ = *state;
+  return begun;
+}
+
+io::Status Database::begin_life(As as) {
+  io::Result<uint64_t> manifest = read_manifest(kv_, directory_);
+  if (!manifest.ok()) {
+    return manifest.error();
+  }
+  manifest_ = *manifest;
+  io::Result<std::optional<FsmMeta>> meta = read_meta(*db_, directory_);
+  if (!meta.ok()) {
+    return meta.error();
+  }
   unflushed_bytes_ = 0;
+  flushing_to_ = 0;
+  state_ = meta->value_or(FsmMeta{}).state;
   // Opening has written everything that RocksDB's log held into synced tables.
   durable_index_ = state_.applied_index;
-  flushing_to_ = 0;
-  return {};
+  if (!*meta || as == As::replaced || !settings_.writes_meta) {
+    return {};
+  }
+  if ((*meta)->generation != db_->GetLatestSequenceNumber() && io::defence(io::Defence::foreign_write_unnoticed)) {
+    return io::fail(io::ErrorKind::corrupt, directory_ + ": its index is not that of its content");
+  }
+  // Anew, under this life's MANIFEST. Should it be lost with the power, the next start reads every row.
+  rocksdb::WriteBatch batch;
+  batch.Put(meta_row_key(), meta_row(state_, 1));
+  rocksdb::Status written = db_->Write(write_options(), &batch);
+  kv_.pump();
+  return written.ok() ? io::Status() : io::Status(database_error(written, directory_));
+}
+
+io::Status Database::rebase(raft::Index index, raft::Term term) {
+  NARAD_CHECK(db_ != nullptr, "a closed database is rebased");
+  const View::Sum sum = View(db_).digest();
+  if (!sum.status.ok()) {
+    return sum.status;
+  }
+  FsmState state = state_;
+  state.applied_index = index;
+  state.applied_term = term;
+  state.digest = sum.digest;
+  return write_durably(state);
+}
+
+std::string Database::meta_row(const FsmState& state, size_t operations) const {
+  FsmMeta meta;
+  meta.state = state;
+  meta.generation = db_->GetLatestSequenceNumber() + operations;
+  meta.manifest = manifest_;
+  meta.store = settings_.store;
+  meta.cluster = settings_.cluster;
+  return encode_meta(meta);
 }
 
 void Database::close() {
@@ -269,7 +368,7 @@ void Database::set_block_cache_bytes(size_t bytes) {
 bool Database::prepare(const std::vector<raft::Entry>& entries, Prepared& prepared) {
   NARAD_CHECK(db_ != nullptr, "a batch for a closed database");
   DatabaseRows source(*db_);
-  Evaluation run = evaluate(source, state_, entries, settings_.newest_type);
+  Evaluation run = evaluate(source, state_, entries, settings_.newest_type, settings_.skips_unknown);
   BatchOutcome& outcome = prepared.outcome;
   outcome.last_type = run.last_type;
   outcome.last_index = run.state.applied_index;
@@ -314,13 +413,20 @@ void Database::finish(BatchOutcome& outcome) {
   outcome.durable_index = durable_index_;
 }
 
+// Last in its batch: nothing of ours ever follows the row without it.
+void Database::put_meta(rocksdb::WriteBatch& batch, const FsmState& state) const {
+  if (settings_.writes_meta) {
+    batch.Put(meta_row_key(), meta_row(state, batch.Count() + 1));
+  }
+}
+
 BatchOutcome Database::apply(const std::vector<raft::Entry>& entries) {
   Prepared prepared;
   if (!prepare(entries, prepared)) {
     return std::move(prepared.outcome);
   }
   if (prepared.outcome.state != state_) {
-    prepared.effects.Put(state_row_key(), encode_state(prepared.outcome.state));
+    put_meta(prepared.effects, prepared.outcome.state);
     if (!write(prepared.effects, prepared.outcome)) {
       return std::move(prepared.outcome);
     }
@@ -337,7 +443,7 @@ BatchOutcome Database::begin_apart(const std::vector<raft::Entry>& entries) {
   FsmState index_only = apart_->outcome.state;
   index_only.digest = state_.digest;
   rocksdb::WriteBatch batch;
-  batch.Put(state_row_key(), encode_state(index_only));
+  put_meta(batch, index_only);
   BatchOutcome outcome;
   outcome.last_type = apart_->outcome.last_type;
   outcome.last_index = apart_->outcome.last_index;
@@ -348,7 +454,7 @@ BatchOutcome Database::begin_apart(const std::vector<raft::Entry>& entries) {
 BatchOutcome Database::finish_apart() {
   NARAD_CHECK(apart_ != nullptr, "effects without their index");
   std::unique_ptr<Prepared> prepared = std::move(apart_);
-  prepared->effects.Put(state_row_key(), encode_state(prepared->outcome.state));
+  put_meta(prepared->effects, prepared->outcome.state);
   if (write(prepared->effects, prepared->outcome)) {
     finish(prepared->outcome);
   }
@@ -465,8 +571,12 @@ io::Status Database::ingest(const rocksdb::ExternalSstFileInfo& table) {
 
 io::Status Database::adopt(const FsmState& state) {
   NARAD_CHECK(db_ != nullptr && state_.applied_index == 0, "a state is adopted by a new database");
+  return write_durably(state);
+}
+
+io::Status Database::write_durably(const FsmState& state) {
   rocksdb::WriteBatch batch;
-  batch.Put(state_row_key(), encode_state(state));
+  batch.Put(meta_row_key(), meta_row(state, 1));
   rocksdb::WriteOptions options = write_options();
   options.sync = true;
   rocksdb::Status written = db_->Write(options, &batch);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/metastore/apply.h"
+#include "engine/metastore/fsm_meta.h"
 #include "engine/metastore/image_writer.h"
 #include "engine/metastore/transaction.h"
 #include "io/kv_host.h"
@@ -108,7 +109,16 @@ class Database {
     uint64_t flush_bytes = 0;
     std::string build;
     size_t block_cache_bytes = 0;
-    bool may_create = true;  // where there is no database; else that is `corrupt`
+    bool may_create = true;   // where there is no database; else that is `corrupt`
+    bool skips_unknown = false;  // an older release's way: an entry type it does not know is passed over
+    bool writes_meta = true;     // false: an older release's way: the row that says how far it is stays as it is
+    raft::StoreId store;      // of the data directory, for that row
+    raft::ClusterId cluster;  // zero: not known yet
+  };
+  // What opening is for.
+  enum class As {
+    held,      // its index counts: the row's mark must be that of what is found, else `corrupt`
+    replaced,  // an image is to take its place: its index counts for nothing, and it is left as untrusted as it was
   };
   // `directory`: under the data directory, without a trailing '/'. `kv` outlives the database.
   Database(io::KvHost& kv, std::string directory, Settings settings);
@@ -116,9 +126,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Opens the database, or makes it where there is none. One that has applied a newer entry type is refused (`invalid`) before
-  // anything is written. Errors as Fsm::open.
-  io::Status open();
+  // Opens the database, or makes it where there is none. Whether it may be opened at all look() tells. Errors as Fsm::open.
+  io::Status open(As as = As::held);
   void close();
   bool is_open() const { return db_ != nullptr; }
   const std::string& directory() const { return directory_; }
@@ -129,6 +138,11 @@ class Database {
   StoreMemory memory() const;
   // Of the open database, from now on; while nothing opens it.
   void set_block_cache_bytes(size_t bytes);
+
+  // Declares the rows, whoever wrote them, to be the effects of everything up to `index`: sums their hashes and writes that, durably.
+  io::Status rebase(raft::Index index, raft::Term term);
+  // From now on the row names this cluster.
+  void set_cluster(const raft::ClusterId& cluster) { settings_.cluster = cluster; }
 
   // Evaluates the entries and writes effects and state as one batch.
   BatchOutcome apply(const std::vector<raft::Entry>& entries);
@@ -163,13 +177,17 @@ class Database {
   // Writes the state that the ingested rows come to, durably.
   io::Status adopt(const FsmState& state);
 
-  // What the database in `directory` says of itself, looked at without changing a byte; zero where there is none.
-  static io::Result<FsmState> peek(io::KvHost& kv, const std::string& directory);
+  // What the database in `directory` holds, and whether its index is that of its content; without changing a byte.
+  static io::Result<FsmHeld> look(io::KvHost& kv, const std::string& directory);
 
  private:
   struct Prepared;
 
-  io::Status check_newest_type() const;
+  io::Status begin_life(As as);
+  // The row after a batch of `operations` that this one ends.
+  std::string meta_row(const FsmState& state, size_t operations) const;
+  void put_meta(rocksdb::WriteBatch& batch, const FsmState& state) const;
+  io::Status write_durably(const FsmState& state);
   bool prepare(const std::vector<raft::Entry>& entries, Prepared& prepared);
   // False when it failed, with the outcome's kind and error set.
   bool write(rocksdb::WriteBatch& batch, BatchOutcome& outcome);
@@ -182,11 +200,12 @@ class Database {
 
   io::KvHost& kv_;
   const std::string directory_;
-  const Settings settings_;
+  Settings settings_;
   size_t block_cache_bytes_;
   std::shared_ptr<rocksdb::Cache> cache_;
   std::shared_ptr<rocksdb::DB> db_;
   FsmState state_;
+  uint64_t manifest_ = 0;  // of this life
   uint64_t unflushed_bytes_ = 0;
   raft::Index durable_index_ = 0;
   raft::Index flushing_to_ = 0;        // what the flush under way will have made durable; 0: none, or it has failed

@@ -5,6 +5,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 
+#include <limits>
 #include <utility>
 
 namespace engine::metastore {
@@ -65,6 +66,7 @@ rocksdb::Options database_options(rocksdb::Env* env, bool create, std::shared_pt
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.skip_stats_update_on_db_open = true;
+  options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();  // one a life: fsm_meta.h
 
   options.write_buffer_size = kMemtableBytesMax;
   options.arena_block_size = 64u << 10;

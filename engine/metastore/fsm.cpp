@@ -46,27 +46,47 @@ io::Result<std::shared_ptr<const Topic>> to_record(const std::optional<std::stri
 Fsm::Fsm(io::Env& env, FsmSettings settings)
     : env_(env), settings_(std::move(settings)), cache_(std::make_unique<RecordCache>(kCachedTopicsMax)) {}
 
-io::Result<FsmState> Fsm::peek(io::Env& env) {
+io::Result<FsmHeld> Fsm::look(io::Env& env) {
   io::Result<std::optional<std::string>> directory = find_active(env.disk);
   if (!directory.ok()) {
     return directory.error();
   }
   if (!*directory) {
-    return FsmState{};
+    return FsmHeld{};
   }
-  io::Result<io::Result<FsmState>> state =
-      env.store_lane.run([&kv = env.kv, directory = **directory] { return Database::peek(kv, directory); });
-  return state.ok() ? std::move(*state) : io::Result<FsmState>(state.error());
+  io::Result<io::Result<FsmHeld>> held =
+      env.store_lane.run([&kv = env.kv, directory = **directory] { return Database::look(kv, directory); });
+  return held.ok() ? std::move(*held) : io::Result<FsmHeld>(held.error());
 }
 
-io::Result<std::unique_ptr<Fsm>> Fsm::open(io::Env& env, FsmSettings settings) {
+io::Result<std::unique_ptr<Fsm>> Fsm::open(io::Env& env, FsmSettings settings, OpenAs as) {
+  io::Result<FsmHeld> held = look(env);
+  if (!held.ok()) {
+    return held.error();
+  }
+  if (held->meta.state.newest_type > settings.newest_type) {
+    SOMETIMES("metastore: a database of a newer release is refused");
+    return io::fail(io::ErrorKind::invalid,
+                    "fsm: " + std::string(kFsmDirectory) + " holds raft entry type " +
+                        std::to_string(held->meta.state.newest_type) + ", written by a newer Narad release than this build (" +
+                        settings.build + ", which knows entry types up to " + std::to_string(settings.newest_type) +
+                        "); run that release or newer");
+  }
+  if (as.kind == OpenAs::Kind::held && held->holds_anything && !held->is_trusted) {
+    return io::fail(io::ErrorKind::corrupt,
+                    std::string(kFsmDirectory) + " has no applied index that can be trusted: " + held->distrust);
+  }
+  return open_looked_at(env, std::move(settings), as);
+}
+
+io::Result<std::unique_ptr<Fsm>> Fsm::open_looked_at(io::Env& env, FsmSettings settings, OpenAs as) {
   io::Result<std::string> directory = find_or_name_active(env.disk);
   if (!directory.ok()) {
     return directory.error();
   }
   std::unique_ptr<Fsm> fsm(new Fsm(env, std::move(settings)));
   fsm->database_ = fsm->make_database(*directory, is_first_database(*directory), kBlockCacheBytes);
-  if (io::Status opened = fsm->open_database(); !opened.ok()) {
+  if (io::Status opened = fsm->open_database(as); !opened.ok()) {
     return opened.error();
   }
   if (io::Status synced = sync_fsm_directory(env.disk); !synced.ok()) {
@@ -76,7 +96,7 @@ io::Result<std::unique_ptr<Fsm>> Fsm::open(io::Env& env, FsmSettings settings) {
   return fsm;
 }
 
-io::Status Fsm::open_database() {
+io::Status Fsm::open_database(OpenAs as) {
   struct Opened {
     io::Status status;
     FsmState state;
@@ -84,9 +104,12 @@ io::Status Fsm::open_database() {
     uint64_t fsm_bytes = 0;
     raft::Index durable_index = 0;
   };
-  io::Result<Opened> opened = env_.store_lane.run([database = database_] {
+  io::Result<Opened> opened = env_.store_lane.run([database = database_, as] {
     Opened result;
-    result.status = database->open();
+    result.status = database->open(as.kind == OpenAs::Kind::held ? Database::As::held : Database::As::replaced);
+    if (result.status.ok() && as.kind == OpenAs::Kind::rebased) {
+      result.status = database->rebase(as.index, as.term);
+    }
     if (result.status.ok()) {
       result.state = database->state();
       result.view = database->view();
@@ -106,6 +129,19 @@ io::Status Fsm::open_database() {
   stats_.fsm_bytes = opened->fsm_bytes;
   durable_index_ = opened->durable_index;
   return {};
+}
+
+io::Result<bool> Fsm::set_aside(io::Env& env) {
+  io::Status idle = env.store_lane.run([] {});
+  NARAD_CHECK(idle.ok(), "a lane call without a deadline failed");
+  return set_fsm_directory_aside(env.disk);
+}
+
+void Fsm::joined_cluster(const raft::ClusterId& cluster) {
+  settings_.cluster = cluster;
+  if (database_ != nullptr) {
+    env_.store_lane.start([database = database_, cluster] { database->set_cluster(cluster); });
+  }
 }
 
 Fsm::~Fsm() {
@@ -157,7 +193,11 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
   while (outcome.kind != BatchOutcome::Kind::written) {
     io::Error error = *outcome.error;
     ++stats_.errors_storage;
+    if (!io::defence(io::Defence::refused_write_counted)) {
+      return count_refused_write(batch, std::move(outcome));
+    }
     if (outcome.kind == BatchOutcome::Kind::sync_failed) {
+      SOMETIMES("metastore: a failed sync stops the node");
       return error;
     }
     if (!is_reported) {
@@ -171,6 +211,7 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
                      {"retry_for", whole_seconds(kApplyRetryFor)}});
     }
     if (env_.now() + delay > began + kApplyRetryFor) {
+      SOMETIMES("metastore: a write refused for too long stops the node");
       error.message = "after retrying for " + whole_seconds(env_.now() - began) + ": " + error.message;
       return error;
     }
@@ -207,6 +248,23 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
                   {{"index", outcome.last_index}, {"after", milliseconds(env_.now() - began)}});
   }
   stats_.is_stalled = false;
+  return outcome;
+}
+
+// The defect that the retries are there to keep away (see io/defence.h): as if the write had worked.
+io::Result<BatchOutcome> Fsm::count_refused_write(const std::vector<raft::Entry>& batch, BatchOutcome outcome) {
+  if (outcome.kind != BatchOutcome::Kind::stalled) {
+    for (io::Duration delay = kApplyRetryFirst; !reopen_database().ok(); delay = std::min(delay * 2, kApplyRetryMax)) {
+      io::sleep_for(delay);
+    }
+  }
+  outcome.kind = BatchOutcome::Kind::written;
+  outcome.state = state_;
+  outcome.view = view_;
+  outcome.fsm_bytes = stats_.fsm_bytes;
+  outcome.durable_index = durable_index_;
+  outcome.unknown.reset();
+  outcome.answers.resize(batch.size());
   return outcome;
 }
 

@@ -21,8 +21,11 @@
 // Images are written and installed in slices on the lane (image_writer.h), applies and reads go on between them. Memory that either
 // adds: a slice, a block and what the sink holds; for an install one table's filter and index beside it.
 //
+// Whether the index may be believed, and what a start does when it may not: look() tells (fsm_meta.h), raft/restart.h decides, and
+// open() is told by OpenAs. An index that is not trusted is never gone by unasked.
+//
 // Left to others: whether the replica is current (raft), what may be proposed (engine/topics), whether the database goes with raft's
-// state (raft/restart.h, by what peek() finds).
+// state (raft/restart.h; fsm_home.h brings the two together).
 // Source: spec, "Snapshots", "Restarts" and "When a node stops applying"; narad/entry-types.md section 10.
 #pragma once
 
@@ -35,6 +38,7 @@
 #include "engine/metastore/apply.h"
 #include "engine/metastore/domain_versions.h"
 #include "engine/metastore/envelope.h"
+#include "engine/metastore/fsm_meta.h"
 #include "engine/metastore/reader.h"
 #include "io/env.h"
 #include "raft/state_machine.h"
@@ -61,6 +65,25 @@ struct FsmSettings {
   uint32_t newest_type = kNewestEntryType;  // this release's
   // Bytes of write batches after which the memtable is flushed and RocksDB's log begins anew.
   uint64_t flush_bytes = 8u << 20;
+  // The ways of a release: before 3.1.0 entry types that it did not know were passed over, and the row that says how far the
+  // database is was neither written nor read.
+  bool skips_unknown = false;
+  bool writes_meta = true;
+  // Whose database it is, for that row: the data directory's id, and its cluster's (zero while it is not known).
+  raft::StoreId store = {};
+  raft::ClusterId cluster = {};
+};
+
+// How a database is opened whose index look() found.
+struct OpenAs {
+  enum class Kind {
+    held,      // its index is trusted, or it holds nothing
+    replaced,  // an image is installed over it next; nothing is applied before
+    rebased,   // its rows are taken as they are for the effects of everything up to `index`
+  };
+  Kind kind = Kind::held;
+  raft::Index index = 0;
+  raft::Term term = 0;
 };
 
 // Counters for /metrics; since the start.
@@ -77,11 +100,16 @@ class Fsm final : public raft::StateMachine, public Reader {
  public:
   // Opens the live database under "fsm.db", or makes it. Fiber only. Errors, each naming the path: `invalid` when the database
   // has applied an entry type newer than settings.newest_type (it is left untouched) or when the directory is not as we leave it,
-  // `corrupt`, `no_space`, `io`, `busy` (locked by another process).
-  static io::Result<std::unique_ptr<Fsm>> open(io::Env& env, FsmSettings settings);
+  // `corrupt` (also: held, but its index is not to be trusted; untouched), `no_space`, `io`, `busy` (locked by another process).
+  static io::Result<std::unique_ptr<Fsm>> open(io::Env& env, FsmSettings settings, OpenAs as = {});
+  // The same, for one who has looked and decided: what was found is not looked at again.
+  static io::Result<std::unique_ptr<Fsm>> open_looked_at(io::Env& env, FsmSettings settings, OpenAs as);
   // What the live database holds, looked at without changing a byte on the disk; all zero where there is none. Fiber only; before
-  // open(). Errors as open().
-  static io::Result<FsmState> peek(io::Env& env);
+  // open(). Errors as open(), but for those that it judges by.
+  static io::Result<FsmHeld> look(io::Env& env);
+  // Moves the directory of databases away, whole, to fsm.db.stale, in place of what was there. False when there is none. The database
+  // is not open. Durable when it returns success; a crash leaves all of it under one name or the other. Fiber only.
+  static io::Result<bool> set_aside(io::Env& env);
   // Closes without waiting: the lane finishes what it was given, then closes the database.
   ~Fsm() override;
 
@@ -99,6 +127,7 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Status install_image(raft::ImageSource& source, raft::Index label) override;
   // True once apply() has given up, or the outcome of an install is unknown; the reason is the last error it returned.
   bool is_stopped() const override { return stats_.is_stopped; }
+  void joined_cluster(const raft::ClusterId& cluster) override;
 
   // ---- Reader --------------------------------------------------------------------------------------------------------------
   io::Result<std::shared_ptr<const Topic>> get_topic(std::string_view name, io::Instant deadline = io::kNever) override;
@@ -131,8 +160,9 @@ class Fsm final : public raft::StateMachine, public Reader {
  private:
   Fsm(io::Env& env, FsmSettings settings);
 
-  io::Status open_database();
+  io::Status open_database(OpenAs as = {});
   io::Status reopen_database();
+  io::Result<BatchOutcome> count_refused_write(const std::vector<raft::Entry>& batch, BatchOutcome outcome);
   std::shared_ptr<Database> make_database(const std::string& directory, bool may_create, size_t block_cache_bytes) const;
   void remove_leftovers();
   void report_left_over(const io::Error& error);
@@ -154,7 +184,7 @@ class Fsm final : public raft::StateMachine, public Reader {
   auto read_on_lane(Read read, io::Instant deadline);
 
   io::Env& env_;
-  const FsmSettings settings_;
+  FsmSettings settings_;
   std::shared_ptr<Database> database_;  // the lane's
   std::shared_ptr<const View> view_;    // of the last published batch; null while the database is closed
   FsmState state_;

@@ -176,6 +176,10 @@ std::shared_ptr<Database> Fsm::make_database(const std::string& directory, bool 
   settings.build = settings_.build;
   settings.block_cache_bytes = block_cache_bytes;
   settings.may_create = may_create;
+  settings.skips_unknown = settings_.skips_unknown;
+  settings.writes_meta = settings_.writes_meta;
+  settings.store = settings_.store;
+  settings.cluster = settings_.cluster;
   return std::make_shared<Database>(env_.kv, directory, std::move(settings));
 }
 

@@ -6,6 +6,7 @@
 #include "engine/metastore/active_file.h"
 #include "engine/metastore/apply.h"
 #include "engine/metastore/frozen_database.h"
+#include "engine/metastore/fsm_meta.h"
 #include "engine/metastore/kept_rows.h"
 #include "engine/metastore/records.h"
 #include "engine/metastore/topic.h"
@@ -173,13 +174,14 @@ bool write_state(Writer& out, std::string_view key, std::string_view bytes) {
   if (key != "state") {
     return write_as_bytes(out, bytes);
   }
-  const std::optional<metastore::FsmState> state = metastore::decode_state(bytes);
-  if (state) {
+  const std::optional<metastore::FsmMeta> meta = metastore::decode_meta(bytes);
+  if (meta) {
+    const metastore::FsmState* state = &meta->state;
     out.begin_object().key("applied_index").integer(static_cast<int64_t>(state->applied_index));
     out.key("applied_term").integer(static_cast<int64_t>(state->applied_term));
     out.key("newest_type").integer(state->newest_type).key("digest").string(hexadecimal(state->digest)).end_object();
   }
-  return state.has_value();
+  return meta.has_value();
 }
 
 bool write_value(Writer& out, Bucket bucket, std::string_view key, std::string_view bytes) {
@@ -240,8 +242,9 @@ struct Tally {
   void add(const std::string& key, const std::string& value, bool is_readable) {
     ++rows;
     unreadable += is_readable ? 0 : 1;
-    if (key == metastore::state_row_key()) {
-      state = metastore::decode_state(value);
+    if (key == metastore::meta_row_key()) {
+      const std::optional<metastore::FsmMeta> meta = metastore::decode_meta(value);
+      state = meta ? std::optional(meta->state) : std::nullopt;
     }
     if (!key.starts_with("fsm_meta/")) {
       digest += metastore::row_hash(key, value);

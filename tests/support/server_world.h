@@ -118,12 +118,30 @@ class ListMachine : public raft::StateMachine {
   bool is_stopped_ = false;
 };
 
+// It holds nothing when a life begins, so there is nothing to look at.
+class ListHome : public raft::StateMachineHome {
+ public:
+  explicit ListHome(raft::StateMachine& machine) : machine_(machine) {}
+  raft::StateMachineBuild build() const override { return {"test", 0, "list", "raft"}; }
+  io::Result<raft::StateMachineFacts> look() override { return raft::StateMachineFacts{}; }
+  io::Result<std::uint32_t> newest_type_of(raft::ImageSource& image) override {
+    auto begin = image.read(16);
+    return begin.ok() ? io::Result<std::uint32_t>(0) : io::Result<std::uint32_t>(begin.error());
+  }
+  io::Status set_aside(const std::string&) override { return {}; }
+  io::Result<raft::StateMachine*> open(const Opening&) override { return &machine_; }
+
+ private:
+  raft::StateMachine& machine_;
+};
+
 class ServerWorld {
  public:
   struct Node : raft::Observer {
     ServerWorld* home = nullptr;
     io::sim::Machine* machine = nullptr;
     std::string address;
+    bool is_joining = false;  // of the lives that begin from now on
     // Of the present life; null when there is none.
     raft::RaftServer* server = nullptr;
     ListMachine* state_machine = nullptr;
@@ -256,12 +274,14 @@ class ServerWorld {
     raft::ServerOptions mine = options;
     mine.id = node.machine->name();
     mine.address = node.address;
-    mine.bootstrap = raft::bootstrap_configuration(members);
+    if (!node.is_joining) mine.bootstrap = raft::bootstrap_configuration(members);
+    mine.is_joining = node.is_joining;
     ListMachine machine(env);
+    ListHome list(machine);
     raft::RaftServer server(env, mine, &node);
     io::Status opened = server.read();
     if (opened.ok()) {
-      opened = server.open(machine);
+      opened = server.open(list);
     }
     if (!opened.ok()) {
       node.open_error = opened.error().to_text();

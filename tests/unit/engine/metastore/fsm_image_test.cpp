@@ -484,15 +484,17 @@ TEST_F(FsmImageTest, AFlushThatFindsNoRoomFailsAndLaterWorks) {
   }));
 }
 
-// ---- Peek ------------------------------------------------------------------------------------------------------------------
+// ---- Look ------------------------------------------------------------------------------------------------------------------
 
-TEST_F(FsmImageTest, APeekTellsWhatIsThereAndChangesNothing) {
+TEST_F(FsmImageTest, ALookTellsWhatIsThereAndChangesNothing) {
   auto peek = [&](raft::Index index) {
     const uint64_t mutations = machine.volume().mutations();
     machine.start([&](io::Env& env) {
-      auto state = Fsm::peek(env);
-      EXPECT_TRUE(state.ok()) << state.error().to_text();
-      EXPECT_EQ(state->applied_index, index);
+      auto held = Fsm::look(env);
+      EXPECT_TRUE(held.ok()) << held.error().to_text();
+      EXPECT_EQ(held->meta.state.applied_index, index);
+      EXPECT_EQ(held->is_trusted, index > 0);
+      EXPECT_EQ(held->holds_anything, index > 0);
       return 0;
     });
     world.run_while([&] { return machine.process() != nullptr; }, world.now() + 60s);

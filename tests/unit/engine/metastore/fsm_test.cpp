@@ -218,7 +218,7 @@ TEST_F(FsmTest, ADatabaseOfANewerReleaseIsRefusedAndLeftUntouched) {
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().kind, io::ErrorKind::invalid);
     EXPECT_EQ(refused.error().message,
-              "fsm: fsm.db/000001 holds raft entry type 3, written by a newer Narad release than this build (narad 0.9, "
+              "fsm: fsm.db holds raft entry type 3, written by a newer Narad release than this build (narad 0.9, "
               "which knows entry types up to 2); run that release or newer");
   }));
   EXPECT_EQ(machine.volume().mutations(), mutations);
