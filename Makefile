@@ -51,6 +51,8 @@ bench:
 	build/release/bench/sim
 	build/release/bench/commit
 	build/release/bench/raft
+	build/release/bench/metastore
+	build/release/bench/reads
 
 clean:
 	rm -rf build

@@ -55,6 +55,24 @@ tests::MetastoreModel::Moves moves_of(const Evaluation& run) {
   return moves;
 }
 
+// Whoever follows the versions never keeps what has changed.
+void check_that_what_changed_has_moved(const Evaluation& run, const tests::MetastoreModel::Moves& moves) {
+  auto has_moved = [&](Domain domain, const std::string& name) {
+    return moves.contains({domain, name, false}) || moves.contains({domain, name, true});
+  };
+  auto check = [&](const std::string& row) {
+    const std::string bucket = row.substr(0, row.find('/'));
+    const std::string key = row.substr(bucket.size() + 1);
+    const std::string topic = key.substr(0, key.rfind(':'));
+    RC_ASSERT(bucket != "topics" || has_moved(Domain::topics, key));
+    RC_ASSERT(bucket != "schemas" || has_moved(Domain::schemas, topic));
+    RC_ASSERT(bucket != "assignments" || has_moved(Domain::assignments, topic));
+    RC_ASSERT(bucket != "users" || has_moved(Domain::users, ""));
+    RC_ASSERT(bucket != "remotes" || key.starts_with('_') || has_moved(Domain::remotes, ""));
+  };
+  run.rows.for_each_change([&](const std::string& key, const std::string&) { check(key); }, check);
+}
+
 RC_GTEST_PROP(MetastoreModel, GivesTheModelsAnswersRowsAndVersions, ()) {
   const Commands commands = *rc::gen::scale(3.0, any_commands());
   tests::MetastoreModel model;
@@ -72,6 +90,7 @@ RC_GTEST_PROP(MetastoreModel, GivesTheModelsAnswersRowsAndVersions, ()) {
     const Code code = decode_answer(run.answers.at(0))->code;
     RC_ASSERT(code == expected.code);
     RC_ASSERT(moves_of(run) == expected.moves);
+    check_that_what_changed_has_moved(run, expected.moves);
     if (state.applied_index % 8 == 0) {
       check_rows();
     }
