@@ -24,20 +24,29 @@ namespace tests {
 namespace any {
 
 // Some of them alike but for letter case.
-inline std::string name() { return *rc::gen::element<std::string>("a", "A", "b", "ab", "aB", "c", "d", "topic-7"); }
-inline std::string id() { return *rc::gen::weightedElement<std::string>({{5, "0000000000000001"}, {1, "0000000000000002"}, {1, ""}}); }
-inline std::string user() { return *rc::gen::element<std::string>("ann", "bob", "root"); }
+inline std::string name() {
+  return *rc::gen::weightedElement<std::string>(
+      {{3, "a"}, {1, "A"}, {3, "b"}, {1, "ab"}, {1, "aB"}, {3, "c"}, {3, "d"}, {1, "s"}, {1, "topic-7"}});
+}
+// The two ends of links, so that they meet more often than any two names would.
+inline std::string parent() { return *rc::gen::element<std::string>("a", "b"); }
+inline std::string child() { return *rc::gen::element<std::string>("c", "d"); }
+inline std::string stub() { return *rc::gen::element<std::string>("s", "t"); }
+inline std::string id() { return *rc::gen::weightedElement<std::string>({{16, "0000000000000001"}, {1, "0000000000000002"}, {1, ""}}); }
+inline std::string user() { return *rc::gen::weightedElement<std::string>({{4, "ann"}, {4, "bob"}, {1, "root"}}); }
 inline std::string member() { return *rc::gen::element<std::string>("n1", "n2", "n3"); }
 inline std::string remote() { return *rc::gen::weightedElement<std::string>({{4, "east"}, {4, "west"}, {1, "none"}}); }
-inline std::string epoch() { return *rc::gen::weightedElement<std::string>({{4, "e1"}, {1, "e2"}, {1, ""}}); }
+inline std::string epoch() { return *rc::gen::weightedElement<std::string>({{8, "e1"}, {1, "e2"}, {1, ""}}); }
 inline int32_t partition() { return *rc::gen::element<int32_t>(0, 0, 1, 1, 2, 3, 5, -1); }
 inline bool one_in(int n) { return *rc::gen::inRange(0, n) == 0; }
+inline std::pair<std::string, std::string> ends() { return one_in(5) ? std::pair(name(), name()) : std::pair(parent(), child()); }
+inline std::pair<std::string, std::string> remote_ends() { return one_in(5) ? std::pair(name(), name()) : std::pair(parent(), stub()); }
 
 inline int64_t retention() {
   return *rc::gen::weightedElement<int64_t>({{2, 0}, {1, 3'600'000}, {1, 7'200'000}, {2, 86'400'000}, {4, 604'800'000}});
 }
 inline int64_t delay() {
-  return *rc::gen::weightedElement<int64_t>({{6, 0}, {2, 1}, {2, 3'600'000}, {1, 86'400'000}, {1, -1}, {1, 31'536'000'001}});
+  return *rc::gen::weightedElement<int64_t>({{10, 0}, {3, 1}, {3, 3'600'000}, {1, 86'400'000}, {1, -1}, {1, 31'536'000'001}});
 }
 inline std::vector<int64_t> offsets() { return one_in(2) ? std::vector<int64_t>{1, 2, 3} : std::vector<int64_t>(); }
 // Two of them are one value.
@@ -52,7 +61,7 @@ inline engine::metastore::Topic topic(bool has_links) {
   topic.partitions = *rc::gen::inRange<int32_t>(3, 7);
   topic.retention_ms = retention();
   topic.owner = one_in(3) ? "" : user();
-  if (!has_links || !one_in(4)) {
+  if (!has_links || !one_in(8)) {
     return topic;
   }
   if (one_in(2)) {
@@ -84,7 +93,14 @@ inline engine::metastore::User a_user() {
   return made;
 }
 
-inline engine::metastore::AttachChild link() { return {name(), name(), epoch(), delay(), offsets()}; }
+inline engine::metastore::AttachChild link() {
+  const auto [parent, child] = ends();
+  return {parent, child, epoch(), delay(), offsets()};
+}
+inline engine::metastore::DetachChild unlink() {
+  const auto [parent, child] = one_in(3) ? remote_ends() : ends();
+  return {parent, child};
+}
 
 inline engine::metastore::RemoteLink remote_link() {
   engine::metastore::RemoteLink link;
@@ -98,7 +114,8 @@ inline engine::metastore::RemoteLink remote_link() {
 }
 
 inline engine::metastore::ChangeRemoteChild remote_child_change() {
-  engine::metastore::ChangeRemoteChild entry{name(), name(), epoch(), {}, {}, {}, {}, "ann", "r"};
+  const auto [parent, stub] = remote_ends();
+  engine::metastore::ChangeRemoteChild entry{parent, stub, epoch(), {}, {}, {}, {}, "ann", "r"};
   if (one_in(2)) {
     entry.pause = engine::metastore::PauseChange{one_in(2), "why", "ann", 5};
   }
@@ -106,7 +123,7 @@ inline engine::metastore::ChangeRemoteChild remote_child_change() {
     entry.target_id = id();
   }
   if (one_in(2)) {
-    entry.lanes = *rc::gen::inRange(0, 10);
+    entry.lanes = *rc::gen::weightedElement<int32_t>({{6, 4}, {1, 0}, {1, 9}});
   }
   if (one_in(2)) {
     entry.skip = engine::metastore::SkipOffset{partition(), *rc::gen::inRange<int64_t>(-1, 6)};
@@ -164,12 +181,16 @@ inline engine::metastore::Command command(uint32_t type) {
     case EntryType::create_user: return CreateUser{a_user()};
     case EntryType::update_user: return UpdateUser{a_user()};
     case EntryType::delete_user: return DeleteUser{user()};
-    case EntryType::seed_root_user: return SeedRootUser{a_user()};
+    case EntryType::seed_root_user: {
+      SeedRootUser entry{a_user()};
+      entry.user.username = one_in(20) ? user() : "root";
+      return entry;
+    }
     case EntryType::attach_child: return link();
-    case EntryType::detach_child: return DetachChild{name(), name()};
-    case EntryType::set_move_target: return SetMoveTarget{name(), partition(), one_in(3) ? "" : member()};
-    case EntryType::complete_move: return CompleteMove{name(), partition(), member(), member()};
-    case EntryType::abort_move: return AbortMove{name(), partition(), member()};
+    case EntryType::detach_child: return unlink();
+    case EntryType::set_move_target: return SetMoveTarget{parent(), partition(), one_in(3) ? "" : member()};
+    case EntryType::complete_move: return CompleteMove{parent(), partition(), member(), member()};
+    case EntryType::abort_move: return AbortMove{parent(), partition(), member()};
     case EntryType::set_member_draining: return SetMemberDraining{member(), one_in(2)};
     case EntryType::remove_member: return RemoveMember{member(), *rc::gen::inRange<int64_t>(0, 20)};
     case EntryType::readmit_member: return ReadmitMember{member(), 5};
@@ -178,7 +199,7 @@ inline engine::metastore::Command command(uint32_t type) {
     case EntryType::create_topic_linked: {
       CreateTopicLinked entry{topic(one_in(4)), one_in(2) ? schema() : "", {}};
       if (one_in(2)) {
-        entry.link = ParentLink{name(), id(), epoch(), delay(), offsets()};
+        entry.link = ParentLink{one_in(5) ? name() : parent(), id(), epoch(), delay(), offsets()};
       }
       return entry;
     }
@@ -186,13 +207,18 @@ inline engine::metastore::Command command(uint32_t type) {
     case EntryType::delete_topic_if: return DeleteTopicIf{name(), id()};
     case EntryType::put_schema_if: return PutSchemaIf{name(), *rc::gen::inRange<int64_t>(1, 4), schema(), id()};
     case EntryType::attach_child_if: return AttachChildIf{link(), id(), id()};
-    case EntryType::detach_child_if: return DetachChildIf{name(), name(), id(), id()};
+    case EntryType::detach_child_if: {
+      const DetachChild entry = unlink();
+      return DetachChildIf{entry.parent, entry.child, id(), id()};
+    }
     case EntryType::place_partition: return PlacePartition{name(), partition(), one_in(9) ? "" : member(), id()};
     case EntryType::prune_assignment: return PruneAssignment{name(), partition()};
     case EntryType::mark_member_dead_if: return MarkMemberDeadIf{member(), *rc::gen::inRange<int64_t>(0, 20)};
     case EntryType::delete_user_releasing: return DeleteUserReleasing{user()};
-    case EntryType::attach_remote_child:
-      return AttachRemoteChild{name(), id(), name(), id(), epoch(), delay(), offsets(), remote_link(), 9, user(), "r"};
+    case EntryType::attach_remote_child: {
+      const auto [parent, stub] = remote_ends();
+      return AttachRemoteChild{parent, id(), stub, id(), epoch(), delay(), offsets(), remote_link(), 9, user(), "r"};
+    }
     case EntryType::change_remote_child: return remote_child_change();
     case EntryType::create_remote: return remote_create();
     case EntryType::change_remote: return remote_change();
@@ -207,7 +233,7 @@ inline engine::metastore::Command command(uint32_t type) {
 inline rc::Gen<engine::metastore::Command> any_command() {
   return rc::gen::exec([] {
     const uint32_t type = *rc::gen::weightedOneOf<uint32_t>({{3, rc::gen::inRange<uint32_t>(1, 38)},
-                                                             {1, rc::gen::element<uint32_t>(1, 4, 13, 23, 26, 27, 33, 35)}});
+                                                             {1, rc::gen::element<uint32_t>(1, 9, 13, 23, 26, 27, 33, 35)}});
     return any::command(type);
   });
 }
