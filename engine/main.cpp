@@ -20,6 +20,7 @@
 #include "engine/config.h"
 #include "engine/node.h"
 #include "engine/offline/dump.h"
+#include "engine/offline/inspect.h"
 #include "engine/version.h"
 #include "io/real/host.h"
 
@@ -171,7 +172,10 @@ int main(int argc, char** argv) {
   CLI::App* metastore = app.add_subcommand("metastore", "look at the data directory of a node that does not run");
   metastore->require_subcommand(1);
   CLI::App* dump = metastore->add_subcommand("dump", "print what the metastore holds, one JSON object a line");
+  CLI::App* inspect = metastore->add_subcommand(
+      "inspect", "print what fsm.db, the raft log and the snapshots hold, and what a start would make of them");
   std::string directory;
+  inspect->add_option("DIR", directory, "the data directory")->required();
   dump->add_option("DIR", directory, "the data directory")->required();
   metastore->footer("Nothing in the directory is changed. Exit codes: 0 read, 1 refused or not readable (one line says why), 2 usage.");
 
@@ -207,6 +211,9 @@ int main(int argc, char** argv) {
   if (version->parsed()) {
     std::printf("narad %s\n", std::string(engine::kVersion).c_str());
     return 0;
+  }
+  if (inspect->parsed()) {
+    return look(directory, [](io::Env& env) { return engine::offline::inspect(env, print_line); });
   }
   if (dump->parsed()) {
     return look(directory, [](io::Env& env) { return engine::offline::dump(env, print_line); });

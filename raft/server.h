@@ -197,6 +197,9 @@ class RaftServer {
   // as the server, and makes the stores, where they are new, and the core. Waits for the disk. Called once, after read(). When the
   // decision is to refuse, nothing has been changed, and the error is its reason.
   io::Status open(StateMachineHome& home);
+  // What open() would decide for a joining server, or for another, with nothing of it done. Any number of times after read(), and
+  // instead of open(): for tools that look at a directory. Errors: what could not be read.
+  io::Result<RestartDecision> judge(StateMachineHome& home, bool is_joining);
   // What open() decided; nothing before.
   const std::optional<RestartDecision>& decision() const { return decision_; }
 

@@ -46,6 +46,16 @@ io::Status RaftServer::open(StateMachineHome& home) {
   return {};
 }
 
+io::Result<RestartDecision> RaftServer::judge(StateMachineHome& home, bool is_joining) {
+  NARAD_CHECK(contents_ && !core_, "a server that is not open is judged, after its stores were read");
+  options_.is_joining = is_joining;
+  decision_.reset();
+  io::Status status = decide(home);
+  const bool is_decided = status.ok() || (decision_ && decision_->action == RestartDecision::Action::refuse);
+  if (!is_decided) return status.error();
+  return *decision_;
+}
+
 io::Status RaftServer::read_stores() {
   io::RandomStream ids = env_.random.stream("raft store id", options_.id);
   const StoreId new_store{ids.next() | 1, ids.next()};

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,7 @@ struct Printed {
     }
     return false;
   }
+  bool has_line(const std::string& whole) const { return std::find(lines.begin(), lines.end(), whole) != lines.end(); }
   std::string text() const {
     std::string all;
     for (const std::string& line : lines) {
@@ -86,6 +88,7 @@ struct ToolsTest : testing::Test {
     return printed;
   }
   Printed dump(const std::string& directory) { return run({"metastore", "dump", directory}); }
+  Printed inspect(const std::string& directory) { return run({"metastore", "inspect", directory}); }
   void create(const std::string& name) {
     const auto answer = node.request("POST", "/v1/topics", "{\"name\":\"" + name + "\"}");
     ASSERT_TRUE(answer.has_value());
@@ -166,10 +169,12 @@ TEST_F(ToolsTest, WhatIsNoDirectoryOfOursIsRefusedInOneLine) {
     SCOPED_TRACE(each.name);
     const std::string path = dir.path() + "/" + each.name;
     const auto before = fs::is_directory(path) ? everything(path) : std::map<std::string, std::string>();
-    const Printed printed = dump(path);
-    EXPECT_EQ(printed.code, 1);
-    ASSERT_EQ(printed.lines.size(), 1u) << printed.text();
-    EXPECT_TRUE(printed.lines.front().starts_with("narad: metastore: " + path + each.reason)) << printed.text();
+    for (const char* tool : {"dump", "inspect"}) {
+      const Printed printed = run({"metastore", tool, path});
+      EXPECT_EQ(printed.code, 1);
+      ASSERT_EQ(printed.lines.size(), 1u) << printed.text();
+      EXPECT_TRUE(printed.lines.front().starts_with("narad: metastore: " + path + each.reason)) << printed.text();
+    }
     EXPECT_TRUE((fs::is_directory(path) ? everything(path) : std::map<std::string, std::string>()) == before);
   }
   EXPECT_EQ(run({"metastore"}).code, 2);
@@ -187,6 +192,69 @@ TEST_F(ToolsTest, ADatabaseThatIsGoneIsSaidInOneLine) {
   EXPECT_EQ(printed.code, 1);
   ASSERT_EQ(printed.lines.size(), 1u) << printed.text();
   EXPECT_TRUE(printed.has("there is no database, although ACTIVE names it")) << printed.text();
+}
+
+TEST_F(ToolsTest, AnInspectionTellsWhatIsThereAndWhatAStartWouldMakeOfIt) {
+  node.start();
+  ASSERT_TRUE(node.wait_ready());
+  create("orders");
+  ASSERT_EQ(node.stop(), 0);
+  const auto whole = everything(data);
+  const Printed printed = inspect(data);
+  EXPECT_EQ(printed.code, 0) << printed.text();
+  for (const char* line : {"format: 1", "fsm.db: fsm.db/000001", "fsm.db holds anything: yes", "fsm.db newest entry type: 1",
+                           "fsm.db index trusted: yes", "raft snapshot: none", "raft bootstrapped: yes"}) {
+    EXPECT_TRUE(printed.has_line(line)) << line << "\n" << printed.text();
+  }
+  EXPECT_TRUE(printed.has("raft term record: term ")) << printed.text();
+  EXPECT_TRUE(printed.has("raft log: entries 1 to ")) << printed.text();
+  EXPECT_TRUE(printed.has("a start as a node that joins a running cluster: row 7 (held): keeps fsm.db")) << printed.text();
+  EXPECT_TRUE(printed.has("a start as any other node: row 7 (held): keeps fsm.db")) << printed.text();
+  EXPECT_TRUE(everything(data) == whole) << "looking changed the directory";
+
+  // Raft's state is gone.
+  fs::rename(data + "/raft", dir.path() + "/raft");
+  const auto half = everything(data);
+  const Printed without_raft = inspect(data);
+  EXPECT_EQ(without_raft.code, 0) << without_raft.text();
+  EXPECT_TRUE(without_raft.has_line("raft term record: none")) << without_raft.text();
+  EXPECT_TRUE(without_raft.has("a start as a node that joins a running cluster: row 4 (no_raft_state): sets fsm.db aside"))
+      << without_raft.text();
+  EXPECT_TRUE(without_raft.has("a start as any other node: row 4 (no_raft_state): refuses: ")) << without_raft.text();
+  EXPECT_TRUE(everything(data) == half) << "looking changed the directory";
+  fs::rename(dir.path() + "/raft", data + "/raft");
+
+  // The database is gone.
+  fs::rename(data + "/fsm.db", dir.path() + "/fsm.db");
+  const Printed without_database = inspect(data);
+  EXPECT_TRUE(without_database.has_line("fsm.db: none")) << without_database.text();
+  EXPECT_TRUE(without_database.has("a start as any other node: row 9 (replayed): ")) << without_database.text();
+  EXPECT_FALSE(fs::exists(data + "/fsm.db"));
+  fs::rename(dir.path() + "/fsm.db", data + "/fsm.db");
+
+  // Damage in the log is told, and so is the start that it forbids.
+  const std::string segment = data + "/raft/log/00000000000000000001.log";
+  {
+    std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(600);
+    file.put('\x7f');
+  }
+  const Printed damaged = inspect(data);
+  EXPECT_EQ(damaged.code, 0) << damaged.text();
+  EXPECT_TRUE(damaged.has("a start: refused: raft: raft/log/00000000000000000001.log: damaged at offset ")) << damaged.text();
+}
+
+TEST_F(ToolsTest, WhatAnInspectionSaysIsWhatAStartDoes) {
+  node.start();
+  ASSERT_TRUE(node.wait_ready());
+  create("orders");
+  ASSERT_EQ(node.stop(), 0);
+  fs::remove_all(data + "/raft");
+  const Printed printed = inspect(data);
+  ASSERT_TRUE(printed.has("a start as any other node: row 4 (no_raft_state): refuses: ")) << printed.text();
+  node.start();
+  EXPECT_EQ(node.wait(30s), 1);
+  EXPECT_NE(node.log().find("there is no raft state beside it"), std::string::npos);
 }
 
 }  // namespace
