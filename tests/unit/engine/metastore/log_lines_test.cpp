@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/fsm_home.h"
 #include "io/log.h"
 #include "io/sim/machine.h"
 #include "io/sim/switches.h"
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
+#include "raft/restart.h"
 #include "tests/support/images.h"
 #include "tests/support/topics.h"
 
@@ -164,6 +166,80 @@ TEST_F(MetastoreLogLines, ADatabaseThatCannotBeCopiedForASnapshot) {
   });
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found.back(), (Line{io::LogLevel::error, "metastore: could not copy the database for a raft snapshot", {"error"}}));
+}
+
+// ---- Starts --------------------------------------------------------------------------------------------------------------------
+
+TEST_F(MetastoreLogLines, WhatAStartMakesOfTheDatabase) {
+  using Action = raft::RestartDecision::Action;
+  using Row = raft::RestartRow;
+  struct Case {
+    const char* what;
+    bool is_trusted;
+    bool has_snapshot;
+    Row row;
+    Action action;
+    std::vector<Line> expected;
+  };
+  const Case cases[] = {
+      {"the snapshot is held", true, true, Row::held, Action::keep,
+       {{io::LogLevel::info,
+         "metastore: fsm.db already holds the latest raft snapshot; skipping its restore and the entries fsm.db holds",
+         {"applied_index", "snapshot_index"}}}},
+      {"nothing to skip", true, false, Row::held, Action::keep, {}},
+      {"behind the snapshot", true, true, Row::behind, Action::restore,
+       {{io::LogLevel::info,
+         "metastore: restoring the latest raft snapshot over an older fsm.db",
+         {"applied_index", "snapshot_index"}}}},
+      {"an index that is not trusted", false, true, Row::behind, Action::restore,
+       {{io::LogLevel::info,
+         "metastore: fsm.db has no applied index this release can trust; restoring the latest raft snapshot over it",
+         {"snapshot_index", "reason"}}}},
+      {"nothing to rebuild from", false, false, Row::replayed_onto, Action::rebase,
+       {{io::LogLevel::error,
+         "metastore: fsm.db has no applied index this release can trust, there is no raft snapshot to restore and the raft log no "
+         "longer starts at index 1; replaying the log onto fsm.db as it is",
+         {"first_log_index", "last_log_index", "reason"}}}},
+  };
+  KeptLog log;
+  machine.start([&](io::Env& real) {
+    io::Env env{real.clock, real.random, real.disk, real.net, real.store_lane, real.pool, real.kv, log};
+    FsmHome home(env, {});
+    for (const Case& each : cases) {
+      SCOPED_TRACE(each.what);
+      log.lines.clear();
+      raft::RestartFacts facts;
+      facts.state_machine.holds_anything = true;
+      facts.state_machine.is_trusted = each.is_trusted;
+      facts.state_machine.index = 100;
+      facts.log_last = 200;
+      if (each.has_snapshot) facts.snapshot = raft::RestartFacts::Snapshot{150, 1, 1};
+      raft::RestartDecision decision;
+      decision.row = each.row;
+      decision.action = each.action;
+      home.decided(facts, decision);
+      EXPECT_EQ(log.lines, each.expected);
+    }
+    return 0;
+  });
+  EXPECT_TRUE(world.run_while([&] { return machine.process() != nullptr; }, world.now() + 60s));
+}
+
+TEST_F(MetastoreLogLines, ADatabaseThatIsSetAside) {
+  (void)lines([](Fsm&) {});
+  KeptLog log;
+  machine.start([&](io::Env& real) {
+    io::Env env{real.clock, real.random, real.disk, real.net, real.store_lane, real.pool, real.kv, log};
+    FsmHome home(env, {});
+    EXPECT_TRUE(home.set_aside("why").ok());
+    return 0;
+  });
+  EXPECT_TRUE(world.run_while([&] { return machine.process() != nullptr; }, world.now() + 60s));
+  EXPECT_EQ(log.lines,
+            std::vector<Line>({{io::LogLevel::warn,
+                                "metastore: set aside fsm.db as fsm.db.stale and rebuilding it from the raft log; delete fsm.db.stale "
+                                "once the node is ready",
+                                {"reason", "stale"}}}));
 }
 
 }  // namespace
