@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "io/sim/switches.h"
+#include "raft/snapshot_sender.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -296,6 +298,93 @@ TEST(ServerSnapshot, AFollowerALittleBehindIsServedFromTheLogOnTheDisk) {
   EXPECT_TRUE(servers.all_level());
   EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 0u);
   EXPECT_EQ(violations(servers), "");
+}
+
+// Whether that snapshot stands complete in the directory of server `i`.
+bool has_snapshot(SnapshotWorld& servers, size_t i, const raft::SnapshotLabel& label) {
+  const std::string path = raft::snapshot_format::path_of(label.index, label.term);
+  return servers[i].machine->volume().tree().content(path).has_value();
+}
+
+// A follower in an older term is offered an image of a newer one, by a leader that does not wait for its answer to anything else; its
+// disk hangs over the record of the newer term.
+void image_before_its_term(uint64_t seed, bool is_power_lost) {
+  SnapshotWorld servers(seed);
+  const size_t follower = servers.follower;
+  servers.write(3);
+  servers[follower].machine->kill();
+  const size_t third = (servers.first_leader + 2) % 3;
+  auto transfer = servers.transfer(servers.first_leader, servers.members[third].first);
+  ASSERT_TRUE(servers.run_until([&] { return transfer->done; }, 5s));
+  ASSERT_TRUE(transfer->answer.ok()) << transfer->answer.reason;
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  const int found = servers.await_leader();
+  ASSERT_GE(found, 0);
+  const size_t leader = static_cast<size_t>(found);
+
+  servers.start(follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers.is_up(follower); }, 5s));
+  auto& volume = servers[follower].machine->volume();
+  volume.script({io::sim::FaultAction::stall, io::sim::DiskOp::sync, "raft/stable", 1});
+  ASSERT_LT(servers[follower].server->core().durable_hard_state().term, servers[leader].server->core().term());
+  raft::SnapshotLabel label;
+  bool is_sent = false;
+  bool is_good = false;
+  servers[leader].machine->process()->spawn("sender", [&] {
+    io::Env& env = servers[leader].machine->process()->env();
+    const raft::Core& core = servers[leader].server->core();
+    auto store = raft::SnapshotStore::open(env.disk, env.clock, core.store(), servers.options.snapshots.store);
+    NARAD_CHECK(store.ok() && !(*store)->kept().empty(), "the leader keeps snapshots");
+    label = (*store)->kept().front().label;
+    EXPECT_GT(label.term, servers[follower].server->core().durable_hard_state().term);
+    raft::wire::Hello hello;
+    hello.from = core.id();
+    hello.to = servers.members[follower].first;
+    hello.store = core.store();
+    hello.cluster = core.cluster();
+    hello.session = core.session();
+    hello.address = servers[leader].address;
+    hello.purpose = raft::wire::Purpose::snapshot;
+    raft::SnapshotOffer offer{hello.from, hello.to, core.term(), hello.store, hello.cluster, hello.session, label};
+    raft::SnapshotSender sender(env, servers.options.link, 0, **store);
+    is_good = sender.send(servers[follower].address, hello, offer, [] { return true; }).ok();
+    is_sent = true;
+  });
+  const char* const kProbe = "raft: an image waits until its term is durable";
+  ASSERT_TRUE(servers.run_until([&] { return io::sim::current_switchboard()->probes[kProbe] > 0; }, 10s));
+  servers.world.run_for(5s);
+  ASSERT_TRUE(servers.is_up(follower));
+  EXPECT_FALSE(is_sent) << "the sender is kept waiting, and sees that this server lives";
+  EXPECT_FALSE(has_snapshot(servers, follower, label)) << "an image beside no record of its term would look like a lost vote";
+  EXPECT_EQ(servers[follower].server->counters().snapshots_received, 0u);
+  EXPECT_LE(servers[follower].state_machine->commands.size(), 3u) << "nothing of it is installed";
+  if (is_power_lost) {
+    servers[follower].machine->power_loss();
+    servers.world.run_for(100ms);
+    volume.clear_scripted();
+    servers.start(follower);
+  } else {
+    volume.release();
+    EXPECT_TRUE(servers.run_until([&] { return is_sent; }, 10s));
+    EXPECT_TRUE(is_good);
+    EXPECT_TRUE(has_snapshot(servers, follower, label));
+  }
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level()) << servers.describe();
+  EXPECT_EQ(servers[follower].server->counters().snapshots_installed, 1u);
+  EXPECT_EQ(violations(servers), "");
+}
+
+TEST(ServerSnapshot, AnImageIsPublishedOnlyBesideADurableRecordOfItsTerm) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const bool is_power_lost : {false, true}) {
+      io::sim::Switchboard board;
+      const io::sim::SwitchboardGuard guard(&board);
+      image_before_its_term(seed, is_power_lost);
+    }
+  }
 }
 
 }  // namespace
