@@ -319,6 +319,7 @@ class RaftServer {
   void take_snapshot();
   void note_snapshot_failure(const io::Error& error);
   void compact_log();
+  bool note_compacted(const io::Status& compacted);
   bool install(const SnapshotLabel& label);
   void take_for_others();
   void read_for(const LogRead& read);

@@ -79,6 +79,8 @@ void RaftServer::take_snapshot() {
 // Up to the older of two kept snapshots, minus what is kept for followers that are a little behind, and never past what the state
 // machine has on its disk.
 void RaftServer::compact_log() {
+  // What an earlier one left on the disk goes without waiting for the next snapshot: on a full disk there may be none.
+  if (log_->has_unused() && !note_compacted(log_->remove_unused())) return;
   const Index floor = snapshots_->compaction_floor();
   if (floor <= options_.snapshots.trailing) return;
   Index target = floor - options_.snapshots.trailing;
@@ -94,12 +96,22 @@ void RaftServer::compact_log() {
   }
   // No command lies between what is applied and what is durable then.
   if (state_machine_->durable_index() < state_machine_->applied_index()) target = std::min(target, state_machine_->durable_index());
+  // During the flush an image may have taken the log's place, which the disk does not know yet.
+  if (target <= core_->log().base_index()) return;
   const Index base = core_->compact(target);
-  if (base == 0) return;
-  io::Status compacted = log_->compact(base);
-  if (is_stopping_ || compacted.ok()) return;
-  if (!compacted.is(io::ErrorKind::no_space)) return fail(compacted.error());
-  SOMETIMES("raft: no room to compact the log");
+  if (base > 0) note_compacted(log_->compact(base));
+}
+
+// True when nothing is left to put away for want of room; the next interval tries again.
+bool RaftServer::note_compacted(const io::Status& compacted) {
+  if (is_stopping_) return false;
+  if (compacted.ok()) return true;
+  if (compacted.is(io::ErrorKind::no_space)) {
+    SOMETIMES("raft: no room to compact the log");
+  } else {
+    fail(compacted.error());
+  }
+  return false;
 }
 
 // ---- Installing --------------------------------------------------------------------------------------------------------------

@@ -387,4 +387,52 @@ TEST(ServerSnapshot, AnImageIsPublishedOnlyBesideADurableRecordOfItsTerm) {
   }
 }
 
+TEST(ServerSnapshot, ACompactionThatFindsNoRoomLosesNothingAndIsMadeGoodWithoutFurtherWrites) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
+  const char* const kProbe = "raft: no room to compact the log";
+  for (const io::sim::DiskOp op : {io::sim::DiskOp::rename, io::sim::DiskOp::remove}) {
+    SCOPED_TRACE(to_string(op));
+    SnapshotWorld servers(13);
+    servers.options.log.spares_max = op == io::sim::DiskOp::rename ? 2 : 0;
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+    servers.start_all();
+    servers.write(6);
+    const size_t struck = static_cast<size_t>(servers.await_leader());
+    auto& volume = servers[struck].machine->volume();
+    const uint64_t before = board.probes[kProbe];
+    // Every such operation on the log fails, again and again.
+    const auto fill = [&] {
+      while (volume.scripted_left() < 4) volume.script({io::sim::FaultAction::no_space, op, "raft/log", 1});
+    };
+    for (int rounds = 0; rounds < 60 && board.probes[kProbe] == before; ++rounds) {
+      fill();
+      servers.write(3);
+      servers.world.run_for(30ms);
+    }
+    ASSERT_GT(board.probes[kProbe], before);
+    ASSERT_TRUE(servers.is_up(struck)) << servers[struck].failure << " a full disk is no reason to stop";
+    const auto segments = [&] {
+      size_t count = 0;
+      for (const std::string& path : volume.tree().files()) count += path.starts_with("raft/log/") && path.ends_with(".log") ? 1 : 0;
+      return count;
+    };
+    const size_t kept = segments();
+    // The disk has room again.
+    volume.clear_scripted();
+    servers.world.run_for(2s);
+    EXPECT_LT(segments(), kept) << "the room is given back although nothing more was written";
+    const raft::ServerStatus status = servers[struck].server->status();
+    EXPECT_LE(status.log_base, status.snapshot);
+    servers.write(3);
+    ASSERT_TRUE(servers.all_level()) << servers.describe();
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->power_loss();
+    servers.world.run_for(10ms);
+    servers.start_all();
+    servers.write(1);
+    EXPECT_TRUE(servers.all_level()) << servers.describe();
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
 }  // namespace
