@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/support/paths.h"
+#include "tests/support/raft_script.h"
 
 namespace tests {
 namespace {
@@ -48,6 +49,18 @@ TEST(ScenarioTable, EveryScenarioHasATestAndEveryTestSomethingThatTurnsItRed) {
     EXPECT_NE(row.red_by, "") << row.id << ": nothing turns " << row.test << " red";
   }
   for (const std::string& id : raft_scenario_ids()) EXPECT_TRUE(tested.contains(id)) << id;
+}
+
+// Those of ids that the table does not have, too.
+TEST(ScenarioTable, EveryScenarioFileHasSomethingThatTurnsItRed) {
+  std::set<std::string> caught;
+  for (const Mutation& mutation : load_mutations(source_dir())) caught.insert(mutation.red.begin(), mutation.red.end());
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/scenario")) {
+    if (entry.path().extension() != ".raft") continue;
+    const std::string name = entry.path().filename().string();
+    const bool is_caught = caught.contains("scenario/" + name) || !load_raft_script(entry.path().string()).defects.empty();
+    EXPECT_TRUE(is_caught) << "nothing turns " << name << " red";
+  }
 }
 
 TEST(ScenarioTable, EveryMutationFitsTheTree) {
