@@ -435,4 +435,45 @@ TEST(ServerSnapshot, ACompactionThatFindsNoRoomLosesNothingAndIsMadeGoodWithoutF
   }
 }
 
+TEST(ServerSnapshot, ACompactionWhoseFlushOutlastsTheLogLeavesTheNewLogAlone) {
+  SnapshotWorld servers(14);
+  const size_t follower = servers.follower;
+  auto& machine = *servers[follower].state_machine;
+  machine.is_durable_by_flush = machine.is_flush_held = true;
+  for (int rounds = 0; rounds < 50 && machine.flushes_begun == 0; ++rounds) {
+    servers.write(3);
+    servers.world.run_for(50ms);
+  }
+  ASSERT_EQ(machine.flushes_begun, 1) << "a compaction has begun";
+
+  // Meanwhile the follower falls behind the leader's log, and takes an image; its disk hangs over the log's reset.
+  io::sim::Network& network = servers.world.network();
+  const auto others = {(follower + 1) % 3, (follower + 2) % 3};
+  for (const size_t i : others) {
+    network.cut_both(*servers[i].machine, *servers[follower].machine);
+    network.break_connections(*servers[i].machine, *servers[follower].machine);
+  }
+  servers.world.run_for(50ms);
+  const raft::Index last = servers[follower].server->status().last;
+  const auto is_behind = [&](size_t i) { return servers[i].server->status().log_base > last; };
+  for (int rounds = 0; rounds < 100 && !std::all_of(others.begin(), others.end(), is_behind); ++rounds) {
+    servers.write(6);
+    servers.world.run_for(50ms);
+  }
+  ASSERT_TRUE(std::all_of(others.begin(), others.end(), is_behind));
+  auto& volume = servers[follower].machine->volume();
+  for (int i = 0; i < 8; ++i) volume.script({io::sim::FaultAction::stall, std::nullopt, "raft/log", 1});
+  network.heal_all();
+  ASSERT_TRUE(servers.run_until([&] { return servers[follower].server->status().log_base > last; }, 10s)) << servers.describe();
+  machine.is_flush_held = false;
+  servers.world.run_for(1s);
+  ASSERT_TRUE(servers.is_up(follower)) << servers[follower].failure;
+  volume.clear_scripted();
+  volume.release();
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level()) << servers.describe();
+  EXPECT_EQ(servers[follower].server->counters().snapshots_installed, 1u);
+  EXPECT_EQ(violations(servers), "");
+}
+
 }  // namespace
