@@ -220,7 +220,7 @@ io::Status Node::open_metastore() {
   return {};
 }
 
-// Spec, "Restarts": a database that holds anything beside no raft state.
+// Spec, "Restarts": a database that holds anything beside no raft state, or beside an older one.
 io::Status Node::check_raft_state() {
   const io::Result<metastore::FsmState> held = metastore::Fsm::peek(env_);
   if (!held.ok()) {
@@ -236,7 +236,12 @@ io::Status Node::check_raft_state() {
                     "node would bootstrap a new cluster with an empty log and none of its topics; refusing to start. Restore "
                     "raft/ from the same moment as fsm.db, or move the whole data directory away to start empty");
   }
-  return stable.ok() ? io::Status() : io::Status(stable.error());
+  if (!stable.ok()) {
+    return stable.error();
+  }
+  // While the database is untouched: what opens it for writing changes its directory.
+  io::Status checked = raft_->check(held->applied_index);
+  return checked.ok() ? checked : io::fail(checked.error().kind, "raft: " + checked.error().message);
 }
 
 io::Status Node::open_raft() {

@@ -191,6 +191,9 @@ class RaftServer {
   // Reads the stores under "raft/" and judges each and the two together. Waits for the disk; changes nothing on it, so that a
   // start which is refused here leaves the disk as it was. Errors name file and offset. Called once, before everything else.
   io::Status read();
+  // Whether a state machine whose last entry is `applied` could be opened beside what was read; so that a start which is refused
+  // leaves the state machine's files as they were, too. After read(), before open(), whose errors it has. Does not wait.
+  io::Status check(Index applied) const;
   // Compares what was read with the state machine, which is open by now and stays so as long as the server; then makes the
   // stores, where they are new, and the core. Waits for the disk. Called once, after read(). After `corrupt` nothing under
   // "raft/" has been changed.
@@ -276,7 +279,7 @@ class RaftServer {
   io::Status read_stores();
   io::Status check_contents();
   io::Status decide_by_sound_snapshot(RestartDecision& decision);
-  io::Status decide(RestartDecision& decision) const;
+  io::Status decide(Index applied, RestartDecision& decision) const;
   io::Status confirm_stores(bool is_empty);
   io::Status carry_out(const RestartDecision& decision);
   io::Status read_unapplied();

@@ -32,6 +32,12 @@ io::Status RaftServer::read() {
   return status;
 }
 
+io::Status RaftServer::check(Index applied) const {
+  NARAD_CHECK(contents_ && !core_, "a state machine is judged between reading and opening");
+  RestartDecision decision;
+  return decide(applied, decision);
+}
+
 io::Status RaftServer::open(StateMachine& state_machine) {
   NARAD_CHECK(contents_ && !core_, "a server is opened once, after its stores were read");
   state_machine_ = &state_machine;
@@ -105,7 +111,7 @@ io::Status RaftServer::check_contents() {
 // log reaches back to it.
 io::Status RaftServer::decide_by_sound_snapshot(RestartDecision& decision) {
   for (;;) {
-    if (io::Status decided = decide(decision); !decided.ok()) return decided;
+    if (io::Status decided = decide(state_machine_->applied_index(), decision); !decided.ok()) return decided;
     if (decision.action != RestartDecision::Action::restore) return {};
     io::Status verified = snapshots_->verify(chosen_->label);
     if (verified.ok() || !verified.is(io::ErrorKind::corrupt)) return verified;
@@ -117,7 +123,7 @@ io::Status RaftServer::decide_by_sound_snapshot(RestartDecision& decision) {
   }
 }
 
-io::Status RaftServer::decide(RestartDecision& decision) const {
+io::Status RaftServer::decide(Index applied, RestartDecision& decision) const {
   RestartFacts facts;
   facts.has_hard_state = stable_->record().hard_state.term > 0;
   facts.log_base = contents_->base_index;
@@ -126,7 +132,7 @@ io::Status RaftServer::decide(RestartDecision& decision) const {
     facts.snapshot = RestartFacts::Snapshot{chosen_->label.index, chosen_->label.term};
     facts.log_term_at_snapshot = term_at(*contents_, chosen_->label.index);
   }
-  facts.applied = state_machine_->applied_index();
+  facts.applied = applied;
   facts.log_term_at_applied = term_at(*contents_, facts.applied);
   decision = decide_restart(facts);
   return decision.action == RestartDecision::Action::refuse ? io::fail(io::ErrorKind::corrupt, decision.reason) : io::Status();

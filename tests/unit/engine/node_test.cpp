@@ -309,13 +309,13 @@ TEST_F(NodeTest, ANodeWhoseLogIsOlderThanItsMetastoreNeitherVotesNorLeads) {
   }
   world.network().heal_all();
   volume.restore("raft/log", older);
-  const auto before = volume.copy("raft");
+  const auto before = volume.copy("");
   for (int life = 0; life < 2; ++life) {
     start(b);
     world.run_for(5s);
     ASSERT_EQ(nodes[b].exit_code, 1);
     EXPECT_NE(nodes[b].reason.find("raft's state is older than the state machine"), std::string::npos) << nodes[b].reason;
-    EXPECT_TRUE(volume.copy("raft").files == before.files) << "a refused start changed raft's state";
+    EXPECT_TRUE(volume.copy("").files == before.files) << "a refused start changed the disk";
   }
   EXPECT_FALSE(leader().has_value()) << "C and a log that lost its end are no quorum";
   start(a);
