@@ -382,6 +382,7 @@ class Core {
   // --- observers ---
 
   const ServerId& id() const { return identity_.id; }
+  const Settings& settings() const { return settings_; }
   const StoreId& store() const { return identity_.store; }
   std::uint64_t session() const { return identity_.session; }
   Role role() const { return role_; }

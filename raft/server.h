@@ -242,6 +242,12 @@ class RaftServer {
   bool is_handing_over() const { return is_leader() && !core_->transfer_target().empty(); }
   LeaderHint leader() const;
   Index applied_index() const { return core_ ? core_->applied_index() : 0; }
+  // For checks: the settings of this server's links, and each link that stands.
+  const LinkSettings& link_settings() const { return options_.link; }
+  template <typename Visit>
+  void visit_links(Visit visit) const {
+    for (const auto& [id, link] : links_) visit(*link.link);
+  }
   // The core itself, for checks; valid after open().
   const Core& core() const { return *core_; }
 

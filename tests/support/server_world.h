@@ -142,6 +142,7 @@ class ServerWorld {
     std::string open_error;
     std::string failure;
     void core_changed(const raft::Core& core) override {
+      if (home->on_core_changed) home->on_core_changed(*this, core);
       if (auto violation = home->invariants.observe(core)) {
         home->world.report_violation(std::string(violation->invariant) + ": " + violation->detail);
       }
@@ -254,6 +255,7 @@ class ServerWorld {
     }, limit);
   }
 
+  std::function<void(Node& node, const raft::Core& core)> on_core_changed;  // of a test
   raft::ServerOptions options;
   raft::Invariants invariants;
   std::vector<std::pair<raft::ServerId, std::string>> members;
