@@ -191,10 +191,12 @@ void measure_send(Group& group, const std::string& part, std::uint64_t bytes_per
     return leading.shared().snapshots_sent > sent_before;
   }, seconds(900));
   const double sent = seconds_since(begun);
-  const std::uint64_t sender_peak = leading.peak();
+  const std::uint64_t sender_until_sent = leading.peak();
+  const std::uint64_t receiver_until_sent = receiving.peak();
   const auto gap = static_cast<double>(leading.shared().longest_gap_ns) / 1e6;
   Group::wait("to install", [&] { return receiving.shared().snapshots_installed > installed_before; }, seconds(900));
   const double installed = seconds_since(begun);
+  const std::uint64_t receiver_until_installed = receiving.peak();
   const double writes = static_cast<double>(leading.shared().written - writes_before) / installed;
   group.set_load(leader, false, false);
   group.await_level(leader);
@@ -205,8 +207,11 @@ void measure_send(Group& group, const std::string& part, std::uint64_t bytes_per
   say(part, "rate_of_install", "MB/s", static_cast<double>(bytes) / 1e6 / (installed - sent));
   say(part, "longest_gap_between_applies", "ms", gap);
   say(part, "writes_meanwhile", "1/s", writes);
-  say(part, "sender_memory_added", "MiB", above(std::max(sender_peak, leading.peak()), running_sender));
-  say(part, "receiver_memory_added", "MiB", above(receiving.peak(), running_receiver));
+  say(part, "sender_memory_added_until_sent", "MiB", above(sender_until_sent, running_sender));
+  say(part, "sender_memory_added_until_level", "MiB", above(leading.peak(), running_sender));
+  say(part, "receiver_memory_added_until_in_place", "MiB", above(receiver_until_sent, running_receiver));
+  say(part, "receiver_memory_added_until_installed", "MiB", above(receiver_until_installed, running_receiver));
+  say(part, "receiver_memory_added_until_level", "MiB", above(receiving.peak(), running_receiver));
   say(part, "receiver_peak_of_rocksdb", "MiB", to_mebibytes(receiving.shared().rocksdb_bytes_max));
   say(part, "sender_peak_of_rocksdb", "MiB", to_mebibytes(leading.shared().rocksdb_bytes_max));
 }
