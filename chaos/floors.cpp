@@ -177,6 +177,8 @@ constexpr Floor kFloors[] = {
     {"raft: vote refused, already given in this term"},
     {"raft: vote refused, the candidate's log is behind"},
     {"raft: what was read for a server is not what it needs now"},
+    {"restart: a damaged snapshot beyond everything else", 0,
+     "Restart.ADamagedSnapshotBeyondEverythingElseIsRefused"},
     {"restart: a hole before the log", 0, "Restart.TheTable"},
     {"restart: a state machine ahead of raft's state", 0, "Restart.TheTable"},
     {"restart: a state machine of another history", 0, "Restart.AStateMachineOfAnotherHistoryIsRefused"},

@@ -40,6 +40,14 @@ std::optional<std::string> contradiction(const RestartFacts& facts) {
     return "the state machine holds entries up to " + at(facts.applied) +
            ", but there is no raft state beside it: a new cluster would hold nothing of it";
   }
+  const Index reached = std::max(facts.log_last, facts.snapshot ? facts.snapshot->index : 0);
+  if (facts.damaged_snapshot > reached) {
+    SOMETIMES("restart: a damaged snapshot beyond everything else");
+    return "the snapshot at " + at(facts.damaged_snapshot) + " is damaged, and nothing else reaches that far: the log ends at " +
+           at(facts.log_last) + " and there is " + snapshot_text(facts) +
+           "; this server has acknowledged what it held. Restore the file, or remove the server from the cluster and add it again "
+           "with an empty directory";
+  }
   // Also where the state machine reaches far enough: the configuration at the log's begin stands in the snapshot alone.
   if (facts.log_base > 0 && (!facts.snapshot || facts.snapshot->index < facts.log_base)) {
     SOMETIMES("restart: a hole before the log");

@@ -30,6 +30,9 @@ struct RestartFacts {
     Term term = 0;
   };
   std::optional<Snapshot> snapshot;
+  // The index of the newest damaged snapshot; 0: none is damaged. It was complete once, so this server has acknowledged everything
+  // up to there.
+  Index damaged_snapshot = 0;
   // The log's term at the snapshot's index, where the log knows it (from its base to its end).
   std::optional<Term> log_term_at_snapshot;
 

@@ -132,6 +132,7 @@ io::Status RaftServer::decide(Index applied, RestartDecision& decision) const {
     facts.snapshot = RestartFacts::Snapshot{chosen_->label.index, chosen_->label.term};
     facts.log_term_at_snapshot = term_at(*contents_, chosen_->label.index);
   }
+  if (!snapshots_->damaged().empty()) facts.damaged_snapshot = snapshots_->damaged().front().index;
   facts.applied = applied;
   facts.log_term_at_applied = term_at(*contents_, facts.applied);
   decision = decide_restart(facts);

@@ -62,6 +62,22 @@ TEST(Restart, TheTable) {
   }
 }
 
+// What this server has acknowledged up to there it has nowhere else.
+TEST(Restart, ADamagedSnapshotBeyondEverythingElseIsRefused) {
+  for (const auto& snapshot : {std::optional<Snapshot>(), std::optional(Snapshot{50, 2})}) {
+    for (const Index applied : {40, 90, 98}) {
+      RestartFacts lost = facts(0, 90, snapshot, applied);
+      lost.damaged_snapshot = 98;
+      const RestartDecision decision = decide_restart(lost);
+      EXPECT_EQ(decision.action, Action::refuse);
+      EXPECT_NE(decision.reason.find("index 98"), std::string::npos) << decision.reason;
+      lost.damaged_snapshot = 90;
+      lost.applied = std::min<Index>(applied, 90);
+      EXPECT_NE(decide_restart(lost).action, Action::refuse) << "the log holds all of it";
+    }
+  }
+}
+
 TEST(Restart, EntriesOrASnapshotWithoutAVoteRecordAreRefused) {
   RestartFacts log = facts(0, 9, {}, 9);
   log.has_hard_state = false;

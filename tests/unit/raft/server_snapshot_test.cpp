@@ -187,6 +187,49 @@ TEST(ServerSnapshot, APowerLossAtAnyDiskOperationOfAnInstallIsMadeGoodByTheNextS
   crash_at_every_operation(io::sim::FaultAction::power_loss);
 }
 
+// Between the image's publication and the log's reset nothing else on this server holds what it has acknowledged. Damage there must be
+// noticed: the server refuses to start until the image is whole again, or nothing is missing.
+TEST(ServerSnapshot, AnImageDamagedAtAnyStepOfItsInstallLosesNothingThatWasAcknowledged) {
+  int refused = 0;
+  for (uint64_t nth = 1; nth < 200; ++nth) {
+    SCOPED_TRACE(nth);
+    SnapshotWorld servers(nth);
+    servers.write(3);
+    auto& follower = servers[servers.follower];
+    follower.machine->kill();
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    io::sim::Volume& volume = follower.machine->volume();
+    io::sim::ScriptedFault fault;
+    fault.action = io::sim::FaultAction::kill;
+    fault.nth = nth;
+    volume.script(fault);
+    servers.start(servers.follower);
+    const bool is_struck = servers.run_until([&] { return follower.machine->process() == nullptr; }, 1500ms);
+    volume.clear_scripted();
+    if (!is_struck) break;
+    std::string newest;
+    for (const std::string& path : volume.tree().files()) {
+      if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) newest = std::max(newest, path);
+    }
+    if (newest.empty()) continue;
+    ASSERT_TRUE(volume.flip_bit(newest, 600, 3));
+    servers.start(servers.follower);
+    servers.run_until([&] { return servers.is_up(servers.follower) || !follower.open_error.empty(); }, 5s);
+    if (!follower.open_error.empty()) {
+      ++refused;
+      EXPECT_NE(follower.open_error.find("damaged"), std::string::npos) << follower.open_error;
+      ASSERT_TRUE(volume.flip_bit(newest, 600, 3));
+      servers.run_until([&] { return follower.machine->process() == nullptr; }, 5s);
+      servers.start(servers.follower);
+    }
+    servers.write(3);
+    ASSERT_TRUE(servers.all_level()) << servers.describe();
+    ASSERT_EQ(violations(servers), "");
+  }
+  EXPECT_GT(refused, 3);
+}
+
 TEST(ServerSnapshot, ATransferThatBreaksGoesOnWhereItStopped) {
   SnapshotWorld servers(4);
   servers.write(3);
