@@ -19,6 +19,7 @@ constexpr Floor kFloors[] = {
     {"metastore: a topic changed while it was read"},
     {"metastore: a topic is read on the lane"},
     {"metastore: a write reported as failed was there after reopening", 1},
+    {"metastore: an image is given up, the database was replaced or closed", 1},
     {"metastore: an image of a newer format is refused", 0,
      "FsmImageTest.AnImageOfANewerFormatIsRefusedAndChangesNothing"},
     {"metastore: an image of a newer release is refused", 0, "FsmImageTest.AnImageOfANewerReleaseIsRefusedAsSuch"},
