@@ -19,9 +19,6 @@ inline constexpr std::size_t kSegmentHeaderBytes = 512;
 inline constexpr std::size_t kBatchHeaderBytes = 64;
 inline constexpr std::size_t kEntryHeaderBytes = 16;
 inline constexpr std::uint64_t kAlignment = 8;
-// No index, term, number of a batch or count of openings comes near this: what counts on from one does not overflow. A header that
-// claims more is damaged, whatever its checksum says.
-inline constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 62;
 inline constexpr std::string_view kDirectory = "raft/log";
 
 struct SegmentHeader {

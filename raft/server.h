@@ -50,6 +50,9 @@ struct SnapshotPolicy {
   io::Duration interval = std::chrono::seconds(120);
   // Entries below the older kept snapshot that stay in the log, for followers that are a little behind.
   std::uint64_t trailing = 10240;
+  // The log grows no larger than that for the sake of followers whose image is on its way, nor at all on a full disk: what comes after
+  // that image is cut then, and they are sent a newer one.
+  std::uint64_t transfer_log_bytes_max = 1u << 30;
   std::uint64_t write_bytes_per_second = 128u << 20;  // 0: no bound
   std::uint64_t send_bytes_per_second = 64u << 20;
   SnapshotSettings store;
@@ -326,6 +329,8 @@ class RaftServer {
   // server_snapshots.cpp
   void snapshot_loop();
   void take_snapshot();
+  bool is_kept(Index index) const;
+  bool replace_if_damaged(const SnapshotLabel& label);
   void note_snapshot_failure(const io::Error& error);
   void compact_log();
   bool note_compacted(const io::Status& compacted);
@@ -367,6 +372,7 @@ class RaftServer {
 
   bool is_stopping_ = false;
   bool is_disk_full_ = false;
+  bool is_without_segment_ = false;  // no room was found for the log's next segment
   bool is_cluster_recorded_ = false;  // in the stable store, or on its way there
   io::Event stopped_;
   std::optional<io::Error> failure_;
@@ -403,6 +409,8 @@ class RaftServer {
 
   // snapshots
   io::Condition snapshot_wake_;
+  bool must_replace_snapshot_ = false;
+  io::Instant next_read_log_{};  // when a log that cannot be read is told of again
   io::Duration last_snapshot_took_{0};
   io::Mutex receiving_;                          // held by the connection that receives
   io::Stream* snapshot_stream_ = nullptr;        // of the newest connection that wants to

@@ -48,7 +48,9 @@ std::optional<std::string> beyond_bounds(const raft::Core& core, const raft::Set
       return wrong;
     }
   }
-  const std::uint64_t backlog_max = settings.unapplied_bytes_max + settings.applying_bytes_max + 2 * request_bytes_max(settings);
+  const std::uint64_t taken_max =
+      core.is_installing() ? std::min(settings.installing_bytes_max, settings.unapplied_bytes_max) : settings.unapplied_bytes_max;
+  const std::uint64_t backlog_max = taken_max + settings.applying_bytes_max + 2 * request_bytes_max(settings);
   if (auto wrong = beyond(core.id(), "bytes of entries to apply", unapplied, backlog_max)) {
     return wrong;
   }

@@ -7,6 +7,7 @@
 
 #include "io/sim/switches.h"
 #include "raft/snapshot_sender.h"
+#include "raft/log_format.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -228,6 +229,105 @@ TEST(ServerSnapshot, AnImageDamagedAtAnyStepOfItsInstallLosesNothingThatWasAckno
     ASSERT_EQ(violations(servers), "");
   }
   EXPECT_GT(refused, 3);
+}
+
+// The newest snapshot of the server at `at`.
+std::string newest_snapshot(SnapshotWorld& servers, size_t at) {
+  std::string newest;
+  for (const std::string& path : servers[at].machine->volume().tree().files()) {
+    if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) newest = std::max(newest, path);
+  }
+  return newest;
+}
+
+// Nobody writes, so the next snapshot would never be due by itself.
+TEST(ServerSnapshot, AServerIsBroughtUpAlthoughTheLeadersSnapshotIsDamaged) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.write(60);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.world.run_for(1s);
+    const auto leader = static_cast<size_t>(servers.ServerWorld::leader());
+    const uint64_t taken = servers[leader].server->counters().snapshots_taken;
+    ASSERT_TRUE(servers[leader].machine->volume().flip_bit(newest_snapshot(servers, leader), 600, 3));
+    servers.start(servers.follower);
+    ASSERT_TRUE(servers.all_level(20s)) << servers.describe();
+    servers.world.run_for(100ms);
+    EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 1u);
+    EXPECT_GT(servers[leader].server->counters().snapshots_taken, taken);
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+// What it would send has been damaged since it was written.
+TEST(ServerSnapshot, ALeaderThatFindsDamageInItsLogGoesAndNamesThePlace) {
+  SnapshotWorld servers(5);
+  servers.options.snapshots.threshold = 1'000'000;
+  for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+  servers.start_all();
+  const auto leader = static_cast<size_t>(servers.await_leader());
+  const size_t follower = (leader + 1) % 3;
+  servers.write(3);
+  ASSERT_TRUE(servers.all_level());
+  servers[follower].machine->kill();
+  const raft::Index had = servers[leader].server->status().last;
+  servers.write(60);
+  io::sim::Volume& volume = servers[leader].machine->volume();
+  // The first batch of which the follower has nothing.
+  std::string path;
+  uint64_t place = 0;
+  for (uint64_t generation = 1; generation < 100 && place == 0; ++generation) {
+    path = raft::log_format::segment_path(generation);
+    const std::string bytes = volume.tree().content(path).value_or("");
+    for (auto at = raft::log_format::find_batch(bytes, generation, raft::log_format::kSegmentHeaderBytes); at && place == 0;
+         at = raft::log_format::find_batch(bytes, generation, *at + raft::log_format::kAlignment)) {
+      if (raft::log_format::parse_batch_header(bytes, generation, *at)->first > had + 3) place = *at + raft::log_format::kBatchHeaderBytes;
+    }
+  }
+  ASSERT_GT(place, 0u);
+  ASSERT_TRUE(volume.flip_bit(path, place, 1));
+  servers.start(follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers[leader].machine->process() == nullptr; }, 10s)) << servers.describe();
+  EXPECT_NE(servers[leader].failure.find(path + ": damaged at offset "), std::string::npos) << servers[leader].failure;
+  servers.gone = leader;
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level(20s)) << servers.describe();
+  EXPECT_EQ(violations(servers), "");
+}
+
+// Scenario SI-07, at the server: a transfer that takes long does not hold the log for ever.
+TEST(ServerSnapshot, ATransferHoldsTheLogOnlyUpToItsBound) {
+  for (const bool is_bounded : {false, true}) {
+    SCOPED_TRACE(is_bounded);
+    SnapshotWorld servers(9);
+    servers.options.snapshots.transfer_log_bytes_max = is_bounded ? 1 : 1u << 30;
+    servers.options.snapshots.send_bytes_per_second = 600;
+    servers.options.core.flight.messages_max = 2;
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+    servers.start_all();
+    ASSERT_GE(servers.await_leader(), 0);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.gone = servers.follower;
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.start(servers.follower);
+    servers.world.run_for(1s);
+    const auto leader = static_cast<size_t>(servers.await_leader());
+    ASSERT_NE(leader, servers.follower);
+    const raft::Index under_way = servers[leader].server->status().snapshot;
+    for (int i = 0; i < 10; ++i) {
+      servers.write(6);
+      servers.world.run_for(50ms);
+    }
+    ASSERT_EQ(servers[servers.follower].server->counters().snapshots_installed, 0u) << "the transfer takes longer than this";
+    const raft::Index base = servers[leader].server->status().log_base;
+    EXPECT_EQ(base > under_way, is_bounded) << base << " " << under_way;
+    EXPECT_EQ(violations(servers), "");
+  }
 }
 
 TEST(ServerSnapshot, ATransferThatBreaksGoesOnWhereItStopped) {
