@@ -1,6 +1,6 @@
 # Two commands on a fresh Debian 12: `make serve` and `make test`. The rest is for those who work on the tree.
 
-.PHONY: help deps build serve test soak sanitize fuzz bench clean
+.PHONY: help deps build serve test soak sanitize fuzz mutations bench clean
 
 help:
 	@echo "make serve     run one node on the loopback address with its data under ./data"
@@ -9,6 +9,7 @@ help:
 	@echo "make soak      the long runs: 200 kill -9s of real processes, a sweep of 2000 seeds"
 	@echo "make sanitize  the tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer"
 	@echo "make fuzz      every fuzz target for FUZZ_SECONDS (60) seconds; FUZZ_TARGETS narrows them down"
+	@echo "make mutations breaks the code on purpose, one defence at a time, and asks that the tests notice"
 	@echo "make bench     the benchmarks, one JSON line a figure"
 	@echo "make clean     remove build/"
 
@@ -44,6 +45,9 @@ fuzz: deps
 	@cmake --preset fuzz --log-level=WARNING
 	@cmake --build --preset fuzz
 	@scripts/fuzz.sh
+
+mutations: deps
+	@scripts/mutations.sh
 
 bench:
 	@scripts/deps.sh --bench

@@ -63,7 +63,7 @@ void Administrator::tick() {
     }
     if (step) {
       ask(leader, *step);
-    } else if (is_committed && (is_restoring_ || world_.now() >= comes_back_)) {
+    } else if (is_committed && leads_newest_term(leader) && (is_restoring_ || world_.now() >= comes_back_)) {
       is_done = true;
     }
   }
@@ -75,6 +75,17 @@ void Administrator::tick() {
     return;
   }
   moved_ = -1;
+}
+
+// A leader that was frozen shows a configuration that has long been replaced.
+bool Administrator::leads_newest_term(int leader) const {
+  for (int node = 0; node < world_.node_count(); ++node) {
+    const engine::NodeView* view = world_.view(node);
+    if (view != nullptr && view->raft.core().term() > world_.view(leader)->raft.core().term()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::optional<ConfigurationChange> Administrator::next_step(int node, const raft::Configuration& configuration) const {

@@ -29,6 +29,7 @@ class Administrator {
   void tick();
   // The next step towards what is wanted of `node`; nothing when the configuration shows it.
   std::optional<raft::ConfigurationChange> next_step(int node, const raft::Configuration& configuration) const;
+  bool leads_newest_term(int leader) const;
   void ask(int leader, const raft::ConfigurationChange& change);
 
   sim::World& world_;

@@ -373,6 +373,9 @@ void Driver::damage_snapshot(int node, const Decision& decision, io::RandomStrea
     return;
   }
   const uint64_t size = volume.tree().content(newest).value_or("").size();
+  if (size < format::kHeaderBytes + format::kTrailerBytes) {
+    return;  // published before it was written, which only a defect does
+  }
   const uint64_t ends[] = {draws.below(format::kHeaderBytes), size - 1 - draws.below(format::kTrailerBytes), draws.below(size)};
   const uint64_t place = std::min(ends[draws.below(3)], size - 1);
   const int bit = static_cast<int>(draws.below(8));

@@ -21,7 +21,7 @@ inline constexpr uint64_t kUsualFloor = 10;
 struct Floor {
   std::string_view probe;
   uint64_t seeds = kUsualFloor;
-  // With floor 0: a test that reaches the place, as "Suite.Name" or as a file of tests/scenario; "nothing" when none does.
+  // With floor 0: a test that reaches the place, as "Suite.Name" or as a file of tests/scenario.
   std::string_view elsewhere = "";
 };
 

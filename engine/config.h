@@ -80,7 +80,7 @@ struct Config {
     uint32_t append_entries_max = 4096;         // raft::Settings::append_entries_max
     uint64_t raft_segment_bytes = 16u << 20;    // raft::LogSettings::segment_bytes
     uint64_t fsm_flush_bytes = 8u << 20;        // metastore::FsmSettings::flush_bytes
-    uint32_t snapshot_chunk_bytes = 1u << 20;   // raft::SnapshotSettings::chunk_bytes
+    uint32_t snapshot_chunk_bytes = 256u << 10;  // raft::SnapshotSettings::chunk_bytes
     uint64_t raft_tail_bytes = 16u << 20;       // raft::LogSettings::tail_bytes_max and raft::Settings::tail_bytes_max
   } tuning;
 

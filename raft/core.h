@@ -81,6 +81,9 @@ struct Settings {
   // propose() refuses while the entries above the leader's own applied index cost this much or more. A follower whose state
   // machine lags takes no more entries past this either: it drops them, as if they had been lost on the way.
   std::uint64_t unapplied_bytes_max = 64u << 20;
+  // The same of a follower that installs an image, which may take minutes: what comes after the image waits at the leader rather
+  // than in this memory.
+  std::uint64_t installing_bytes_max = 2u << 20;
   // Entries kept in memory for followers after they were applied here. Those above the applied index stay in any case.
   std::uint64_t tail_bytes_max = 16u << 20;
   // Committed entries handed out and not yet reported applied: no more are handed out past this.
@@ -383,6 +386,7 @@ class Core {
   // --- observers ---
 
   const ServerId& id() const { return identity_.id; }
+  const Settings& settings() const { return settings_; }
   const StoreId& store() const { return identity_.store; }
   std::uint64_t session() const { return identity_.session; }
   Role role() const { return role_; }

@@ -17,9 +17,12 @@ void Core::on_append_request(Message&& message) {
   }
   follow(message);
   const bool are_applies_behind = is_installing() || applying_bytes_ >= settings_.applying_bytes_max;
-  if (!message.entries.empty() && are_applies_behind && unapplied_bytes_ >= settings_.unapplied_bytes_max) {
+  const std::uint64_t backlog_max =
+      is_installing() ? std::min(settings_.installing_bytes_max, settings_.unapplied_bytes_max) : settings_.unapplied_bytes_max;
+  if (!message.entries.empty() && are_applies_behind && unapplied_bytes_ >= backlog_max) {
     // The leader sends them again; heartbeats are answered meanwhile. Entries that only wait for their commit are taken in any
-    // case, or the one that commits them could find no room.
+    // case while applies go on, or the one that commits them could find no room; an install ends by itself, so past its bound it
+    // takes nothing, and while another voter is away too, commits wait for it.
     SOMETIMES("raft: entries dropped, this server's applies lag");
     return;
   }

@@ -42,7 +42,8 @@ std::optional<BatchHeader> check_batch_header(std::string_view bytes, std::uint6
   header.epoch = get<std::uint64_t>(bytes, 40);
   header.stable_record = get<std::uint64_t>(bytes, 48);
   header.entries = get<std::uint32_t>(bytes, 56);
-  return header;
+  const bool is_plausible = std::max({header.sequence, header.first, header.epoch, header.stable_record}) <= kNumberMax;
+  return is_plausible ? std::optional(header) : std::nullopt;
 }
 
 bool check_batch_body(std::string_view body, std::uint64_t generation, const BatchHeader& header,
@@ -121,7 +122,8 @@ HeaderState parse(std::string_view bytes, std::uint64_t generation, SegmentHeade
   header.store = StoreId{get<std::uint64_t>(block, 72), get<std::uint64_t>(block, 80)};
   header.is_reset = (get<std::uint8_t>(block, 88) & kReset) != 0;
   header.is_recycled = (get<std::uint8_t>(block, 88) & kRecycled) != 0;
-  return header.generation == generation ? HeaderState::valid : HeaderState::damaged;
+  const bool is_plausible = std::max({header.base_index, header.base_term, header.first_batch}) <= kNumberMax;
+  return header.generation == generation && is_plausible ? HeaderState::valid : HeaderState::damaged;
 }
 
 std::uint64_t batch_bytes(std::span<const Entry> entries) {

@@ -132,6 +132,10 @@ class LogStore {
   // sure that a durable snapshot covers them, and that nobody above needs them. Safe beside append(), prepare_segment() and
   // read(): what is being read stays for the next call. `no_space` may be tried again. Waits.
   io::Status compact(Index up_to);
+  // Puts away what compact() or reset() took out of the log but could not remove then, for want of room or because it was being
+  // read. Safe beside the same as compact(). `no_space` may be tried again. Waits.
+  io::Status remove_unused();
+  bool has_unused() const { return !unused_.empty(); }
   // Empties the log: it goes on behind (index, term), which a durable snapshot covers, and which the log does not match. Not
   // beside append(). `no_space`: nothing has changed, it may be tried again. Waits.
   io::Status reset(Index index, Term term);
@@ -209,7 +213,6 @@ class LogStore {
   io::Status begin_anew(Index index, Term term);
   io::Status begin_empty(Index index, Term term);
   io::Status repeat_last_batch();
-  io::Status remove_unused();
   io::Result<std::unique_ptr<io::File>> open_segment(std::uint64_t generation, io::OpenMode mode) const;
   io::Status fail_unless_full(io::Status status);
 

@@ -54,6 +54,8 @@ class PeerLink {
   const std::string& address() const { return address_; }
   bool is_connected() const { return is_connected_; }
   std::uint64_t frames_sent() const { return frames_sent_; }
+  // Queued and not yet written.
+  std::uint64_t queued_bytes() const { return queue_bytes_; }
 
  private:
   io::Result<std::unique_ptr<io::Stream>> connect();

@@ -30,6 +30,10 @@ class Table {
       SOMETIMES("restart row 2: no record of term and vote");
       return refuse(Row::no_term_record, no_term_record_text());
     }
+    if (facts_.damaged_snapshot > end()) {
+      SOMETIMES("restart: a damaged snapshot beyond everything else");
+      return hole();
+    }
     if (!has_raft_state()) {
       return held_.holds_anything ? without_raft_state() : start();
     }
@@ -51,7 +55,7 @@ class Table {
     if (!facts_.snapshot && facts_.log_base == 0) {
       return from_the_first_entry();
     }
-    if (held_.holds_anything && !held_.is_trusted && !facts_.snapshot && !facts_.has_damaged_snapshot) {
+    if (held_.holds_anything && !held_.is_trusted && !facts_.snapshot && facts_.damaged_snapshot == 0) {
       SOMETIMES("restart row 11: the log is replayed onto the state machine as it is");
       return {Row::replayed_onto, Action::rebase, false, ""};
     }
@@ -157,9 +161,12 @@ class Table {
   }
 
   RestartDecision hole() const {
-    std::string why = "the raft log begins after " + at(facts_.log_base) + ", and neither a snapshot (" +
+    std::string why = facts_.damaged_snapshot > end()
+                          ? "the snapshot at " + at(facts_.damaged_snapshot) + " is damaged, and nothing else reaches that far (the raft log ends at " +
+                                at(facts_.log_last) + "): this node has acknowledged what it held"
+                          : "the raft log begins after " + at(facts_.log_base) + ", and neither a snapshot (" +
                       (facts_.snapshot ? "the newest is at " + at(facts_.snapshot->index) : std::string("there is none")) +
-                      (facts_.has_damaged_snapshot ? ", others are damaged" : "") + ") nor " + path() + " (" + index_text() +
+                      (facts_.damaged_snapshot > 0 ? ", others are damaged" : "") + ") nor " + path() + " (" + index_text() +
                       ") reaches it: entries between them are missing";
     if (facts_.is_joining) {
       SOMETIMES("restart row 12: a joining server resets a state with a hole");

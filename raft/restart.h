@@ -19,7 +19,8 @@
 // 10 rebuilt: no index to be trusted, no snapshot, the log begins at 1: set aside, then replay
 // 11 replayed_onto: no index to be trusted, no snapshot and none damaged, the log begins later: keep the rows as what lies below the log,
 //    and replay onto them
-// 12 hole: anything else                                      reset                       refuse
+// 12 hole: anything else; before row 3 also a damaged         reset                       refuse
+//    snapshot past the end: what it held was acknowledged
 //
 // No raft state: no entry and no snapshot. The end: the larger of the log's last index and the newest intact snapshot's; damaged
 // snapshots are left out first. A snapshot meets the log when the log reaches back to it, or ends below it or parts from it: the log then
@@ -82,7 +83,9 @@ struct RestartFacts {
     std::uint32_t newest_type = 0;  // in it
   };
   std::optional<Snapshot> snapshot;
-  bool has_damaged_snapshot = false;
+  // The index of the newest damaged snapshot; 0: none is damaged. It was complete once, so this server has acknowledged everything
+  // up to there.
+  Index damaged_snapshot = 0;
   // The log's term at the snapshot's index, and at the state machine's, where the log knows it (from its base to its end).
   std::optional<Term> log_term_at_snapshot;
   std::optional<Term> log_term_at_index;

@@ -50,6 +50,9 @@ struct SnapshotPolicy {
   io::Duration interval = std::chrono::seconds(120);
   // Entries below the older kept snapshot that stay in the log, for followers that are a little behind.
   std::uint64_t trailing = 10240;
+  // The log grows no larger than that for the sake of followers whose image is on its way, nor at all on a full disk: what comes after
+  // that image is cut then, and they are sent a newer one.
+  std::uint64_t transfer_log_bytes_max = 1u << 30;
   std::uint64_t write_bytes_per_second = 128u << 20;  // 0: no bound
   std::uint64_t send_bytes_per_second = 64u << 20;
   SnapshotSettings store;
@@ -249,6 +252,12 @@ class RaftServer {
   // The last command (no no-op, no configuration) that this life of the server counts as applied; 0: none yet. A state machine
   // whose own index is below it does not hold what it was given.
   Index last_command_applied() const { return last_command_applied_; }
+  // For checks: the settings of this server's links, and each link that stands.
+  const LinkSettings& link_settings() const { return options_.link; }
+  template <typename Visit>
+  void visit_links(Visit visit) const {
+    for (const auto& [id, link] : links_) visit(*link.link);
+  }
   // The core itself, for checks; valid after open().
   const Core& core() const { return *core_; }
 
@@ -331,8 +340,11 @@ class RaftServer {
   // server_snapshots.cpp
   void snapshot_loop();
   void take_snapshot();
+  bool is_kept(Index index) const;
+  bool replace_if_damaged(const SnapshotLabel& label);
   void note_snapshot_failure(const io::Error& error);
   void compact_log();
+  bool note_compacted(const io::Status& compacted);
   bool install(const SnapshotLabel& label);
   void take_for_others();
   void read_for(const LogRead& read);
@@ -373,6 +385,7 @@ class RaftServer {
 
   bool is_stopping_ = false;
   bool is_disk_full_ = false;
+  bool is_without_segment_ = false;  // no room was found for the log's next segment
   bool is_cluster_recorded_ = false;  // in the stable store, or on its way there
   io::Event stopped_;
   std::optional<io::Error> failure_;
@@ -409,6 +422,8 @@ class RaftServer {
 
   // snapshots
   io::Condition snapshot_wake_;
+  bool must_replace_snapshot_ = false;
+  io::Instant next_read_log_{};  // when a log that cannot be read is told of again
   io::Duration last_snapshot_took_{0};
   io::Mutex receiving_;                          // held by the connection that receives
   io::Stream* snapshot_stream_ = nullptr;        // of the newest connection that wants to

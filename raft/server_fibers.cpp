@@ -156,6 +156,7 @@ void RaftServer::prepare_loop() {
       continue;
     }
     io::Status prepared = log_->prepare_segment();
+    is_without_segment_ = prepared.is(io::ErrorKind::no_space);
     if (prepared.ok() || is_stopping_) continue;
     if (!prepared.is(io::ErrorKind::no_space)) {
       fail(prepared.error());

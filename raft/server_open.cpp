@@ -169,7 +169,7 @@ RestartFacts RaftServer::restart_facts(StateMachineBuild build, StateMachineFact
     facts.snapshot = RestartFacts::Snapshot{chosen_->label.index, chosen_->label.term, chosen_newest_type_};
     facts.log_term_at_snapshot = term_at(*contents_, chosen_->label.index);
   }
-  facts.has_damaged_snapshot = !snapshots_->damaged().empty();
+  if (!snapshots_->damaged().empty()) facts.damaged_snapshot = snapshots_->damaged().front().index;
   facts.log_term_at_index = term_at(*contents_, held.index);
   facts.is_joining = options_.is_joining;
   facts.state_machine = std::move(held);

@@ -12,6 +12,7 @@ namespace raft {
 namespace {
 constexpr io::Duration kToldWithin = std::chrono::seconds(30);
 constexpr io::Duration kInstallRetry = std::chrono::milliseconds(200);
+constexpr io::Duration kReadLogInterval = std::chrono::seconds(10);
 }
 
 // ---- Taking ------------------------------------------------------------------------------------------------------------------
@@ -21,11 +22,32 @@ void RaftServer::snapshot_loop() {
   io::RandomStream jitter = env_.random.stream("raft snapshot interval", options_.id);
   while (!is_stopping_) {
     const io::Instant due = env_.after(policy.interval + jitter.between(io::Duration::zero(), policy.interval));
-    while (!is_stopping_ && env_.now() < due) snapshot_wake_.wait(due);
+    while (!is_stopping_ && env_.now() < due && !must_replace_snapshot_) snapshot_wake_.wait(due);
     if (is_stopping_) return;
-    if (core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
+    const bool must_replace = std::exchange(must_replace_snapshot_, false);
+    if (must_replace || core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
     if (!is_stopping_) compact_log();
   }
+}
+
+bool RaftServer::is_kept(Index index) const {
+  const auto& kept = snapshots_->kept();
+  return std::any_of(kept.begin(), kept.end(), [index](const SnapshotInfo& info) { return info.label.index == index; });
+}
+
+// A snapshot that turned out damaged is of use to nobody, and the next one may be far: another is taken in its place, however few
+// entries it is ahead. False when the snapshot is whole.
+bool RaftServer::replace_if_damaged(const SnapshotLabel& label) {
+  if (is_kept(label.index)) {
+    io::Status verified = snapshots_->verify(label, options_.snapshots.send_bytes_per_second);
+    if (is_stopping_ || !verified.is(io::ErrorKind::corrupt)) return false;
+    env_.log.warn("raft: a snapshot is damaged, another is taken in its place",
+                  {{"index", label.index}, {"reason", verified.error().to_text()}});
+  }
+  SOMETIMES("raft: a damaged snapshot is replaced");
+  must_replace_snapshot_ = true;
+  snapshot_wake_.notify_all();
+  return true;
 }
 
 void RaftServer::note_snapshot_failure(const io::Error& error) {
@@ -54,7 +76,8 @@ void RaftServer::take_snapshot() {
   const bool is_told = wait_applied(*index, env_.after(kToldWithin));
   if (is_stopping_) return;
   const std::optional<SnapshotLabel> label = is_told ? core_->label_at(*index) : std::nullopt;
-  if (!label || *index <= core_->snapshot().index) {
+  const Index known = core_->snapshot().index;
+  if (!label || *index < known || (*index == known && is_kept(known))) {
     SOMETIMES("raft: an image overtaken while it was written");
     (*writer)->abandon();
     return;
@@ -79,6 +102,8 @@ void RaftServer::take_snapshot() {
 // Up to the older of two kept snapshots, minus what is kept for followers that are a little behind, and never past what the state
 // machine has on its disk.
 void RaftServer::compact_log() {
+  // What an earlier one left on the disk goes without waiting for the next snapshot: on a full disk there may be none.
+  if (log_->has_unused() && !note_compacted(log_->remove_unused())) return;
   const Index floor = snapshots_->compaction_floor();
   if (floor <= options_.snapshots.trailing) return;
   Index target = floor - options_.snapshots.trailing;
@@ -94,12 +119,23 @@ void RaftServer::compact_log() {
   }
   // No command lies between what is applied and what is durable then.
   if (state_machine_->durable_index() < state_machine_->applied_index()) target = std::min(target, state_machine_->durable_index());
-  const Index base = core_->compact(target);
-  if (base == 0) return;
-  io::Status compacted = log_->compact(base);
-  if (is_stopping_ || compacted.ok()) return;
-  if (!compacted.is(io::ErrorKind::no_space)) return fail(compacted.error());
-  SOMETIMES("raft: no room to compact the log");
+  // During the flush an image may have taken the log's place, which the disk does not know yet.
+  if (target <= core_->log().base_index()) return;
+  const bool has_room = !is_disk_full_ && !is_without_segment_ && log_->disk_bytes() <= options_.snapshots.transfer_log_bytes_max;
+  const Index base = core_->compact(target, has_room);
+  if (base > 0) note_compacted(log_->compact(base));
+}
+
+// True when nothing is left to put away for want of room; the next interval tries again.
+bool RaftServer::note_compacted(const io::Status& compacted) {
+  if (is_stopping_) return false;
+  if (compacted.ok()) return true;
+  if (compacted.is(io::ErrorKind::no_space)) {
+    SOMETIMES("raft: no room to compact the log");
+  } else {
+    fail(compacted.error());
+  }
+  return false;
 }
 
 // ---- Installing --------------------------------------------------------------------------------------------------------------
@@ -152,8 +188,15 @@ void RaftServer::take_for_others() {
 void RaftServer::read_for(const LogRead& read) {
   auto entries = log_->read(read.first, read.last, read.cost_bytes_max);
   if (is_stopping_) return;
-  if (!entries.ok() && !entries.is(io::ErrorKind::not_found)) {
-    SOMETIMES("raft: entries for a follower cannot be read");
+  if (entries.is(io::ErrorKind::corrupt)) {
+    // The next start would refuse it too. Another server, whose log is whole, is to lead meanwhile.
+    SOMETIMES("raft: damage found in the log while it is served");
+    fail(entries.error());
+    return;
+  }
+  if (!entries.ok() && !entries.is(io::ErrorKind::not_found)) SOMETIMES("raft: entries for a follower cannot be read");
+  if (!entries.ok() && !entries.is(io::ErrorKind::not_found) && env_.now() >= next_read_log_) {
+    next_read_log_ = env_.after(kReadLogInterval);
     env_.log.warn("raft: entries for a follower cannot be read", {{"server", read.to}, {"reason", entries.error().to_text()}});
   }
   core_->log_read(read.to, read.first, entries.ok() ? std::move(*entries) : std::vector<Entry>());
@@ -179,7 +222,14 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
     if (is_stopping_) return;
     has_arrived = sent.ok();
     // Not needed: the core learns how far that server is. Replaced by a newer one: the core names that.
-    if (has_arrived || sent.is(io::ErrorKind::exists) || sent.is(io::ErrorKind::not_found)) break;
+    if (has_arrived || sent.is(io::ErrorKind::exists)) break;
+    const bool is_newest = wish.offer.label.index == core_->snapshot().index;
+    if (sent.is(io::ErrorKind::not_found) && !is_newest) break;
+    if (sent.is(io::ErrorKind::not_found) || sent.is(io::ErrorKind::corrupt)) {
+      const bool is_replaced = replace_if_damaged(wish.offer.label);
+      if (is_stopping_) return;
+      if (is_replaced && core_->snapshot().index > wish.offer.label.index) break;
+    }
     env_.log.info("raft: an image was not sent, or not all of it",
                   {{"server", to}, {"index", wish.offer.label.index}, {"reason", sent.error().to_text()}});
     io::sleep_for(backoff);

@@ -41,7 +41,9 @@
 namespace raft {
 
 struct SnapshotSettings {
-  std::uint32_t chunk_bytes = 1u << 20;       // 512 .. 1 MiB; of snapshots made here: a received one keeps its maker's
+  // 512 .. 1 MiB; of snapshots made here: a received one keeps its maker's. Each side of a transfer holds several chunks at a time: the
+  // frame, the chunk, and what it becomes on the disk.
+  std::uint32_t chunk_bytes = 256u << 10;
   std::uint64_t sync_step_bytes = 8u << 20;   // a sync at least this often, so that none has much to write
 };
 

@@ -72,7 +72,8 @@ std::optional<StableRecord> decode(std::string_view block, bool& is_newer) {
   record.is_bootstrapped = (get<std::uint8_t>(block, 72) & kBootstrapped) != 0;
   record.hard_state.is_rebuilding = (get<std::uint8_t>(block, 72) & kRebuilding) != 0;
   record.hard_state.vote = block.substr(kVoteAt, get<std::uint8_t>(block, 73));
-  return record.store.is_known() ? std::optional(record) : std::nullopt;
+  const bool is_sound = record.store.is_known() && std::max({record.sequence, record.hard_state.term, record.log_batch}) <= kNumberMax;
+  return is_sound ? std::optional(record) : std::nullopt;
 }
 
 std::uint64_t place_of(std::uint64_t sequence) { return sequence % 2 * 2 * kBlockBytes; }

@@ -15,6 +15,10 @@
 
 namespace raft {
 
+// No index, term, number or count comes near this, so what counts on from one does not overflow. What claims more, on a disk or on
+// the wire, is damaged.
+inline constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 62;
+
 using Term = std::uint64_t;   // 0: before the first election
 using Index = std::uint64_t;  // the first entry of a log has index 1; 0: before it
 

@@ -1,5 +1,6 @@
 #include "raft/wire.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -116,6 +117,10 @@ io::Result<Frame> decode_message(const fb::Message& in) {
   out.match = in.match();
   out.hint_index = in.hint_index();
   out.hint_term = in.hint_term();
+  if (std::max({out.term, out.campaign_term, out.log_index, out.log_term, out.commit, out.round, out.match, out.hint_index,
+                out.hint_term}) > kNumberMax) {
+    return corrupt("a number that cannot be");
+  }
   if (!decode_entries(in, out)) return corrupt("entries that do not add up");
   return Frame(std::move(out));
 }
@@ -137,7 +142,7 @@ io::Result<Frame> decode_snapshot_head(const fb::SnapshotHead& in) {
   out.info.bytes = in.bytes();
   out.info.digest = in.digest();
   out.info.chunk_bytes = in.chunk_bytes();
-  const bool is_sound = out.info.label.index > 0 && out.info.label.configuration_index <= out.info.label.index &&
+  const bool is_sound = out.info.label.index > 0 && std::max({out.term, out.info.label.index, out.info.label.term}) <= kNumberMax && out.info.label.configuration_index <= out.info.label.index &&
                         out.info.chunk_bytes >= snapshot_format::kChunkBytesMin &&
                         out.info.chunk_bytes <= snapshot_format::kChunkBytesMax;
   if (!is_sound) return corrupt("a snapshot that cannot be");
@@ -146,6 +151,7 @@ io::Result<Frame> decode_snapshot_head(const fb::SnapshotHead& in) {
 
 io::Result<Frame> decode_snapshot_answer(const fb::SnapshotAnswer& in) {
   if (in.verdict() > static_cast<std::uint8_t>(OfferAnswer::Verdict::refused)) return corrupt("an answer of no known kind");
+  if (in.term() > kNumberMax) return corrupt("a number that cannot be");
   return Frame(SnapshotAnswer{static_cast<OfferAnswer::Verdict>(in.verdict()), in.term(), in.next_offset()});
 }
 

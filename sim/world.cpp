@@ -5,6 +5,7 @@
 #include "engine/metastore/answer.h"
 #include "engine/metastore/fsm.h"
 #include "raft/server.h"
+#include "sim/bounds.h"
 
 namespace sim {
 namespace {
@@ -290,6 +291,10 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     fail(std::string("raft: ") + broken->invariant, broken->detail);
     return;
   }
+  check_bounds(index, core);
+  if (violation_) {
+    return;
+  }
   note_committed(core);
   const auto moment = [&](Moment which) {
     if (on_moment_) {
@@ -320,6 +325,17 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     moment(Moment::append);
   }
   watcher.last = core.last_index();
+}
+
+void World::check_bounds(int index, const raft::Core& core) {
+  auto wrong = beyond_bounds(core, core.settings());
+  const std::optional<engine::NodeView>& view = nodes_[static_cast<size_t>(index)].view;
+  if (!wrong && view) {
+    wrong = beyond_bounds(view->raft, view->raft.link_settings(), core.settings());
+  }
+  if (wrong) {
+    fail(kBoundsRule, *wrong);
+  }
 }
 
 // Entries that are committed and that no node has told of yet. They are in the memory of whoever learns that they are committed.

@@ -147,6 +147,7 @@ class World {
   void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
   void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);
   void entry_applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer);
+  void check_bounds(int node, const raft::Core& core);
   void note_committed(const raft::Core& core);
   void image_installed(int node, uint64_t life, raft::Index index);
   void judge_effect(raft::Index index, const Change& change);

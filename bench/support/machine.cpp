@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -70,6 +71,58 @@ SyncLimit measure_sync(const std::string& directory, int writers, double seconds
   limit.p50_ns = quantile(all, 500);
   limit.p99_ns = quantile(all, 990);
   return limit;
+}
+
+double measure_sequential_write(const std::string& directory, uint64_t bytes) {
+  const std::string path = directory + "/sequential";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  must(file >= 0, "cannot create the file to write");
+  const std::vector<char> block(1u << 20, 'x');
+  const auto begin = SteadyClock::now();
+  for (uint64_t at = 0; at < bytes; at += block.size()) {
+    must(pwrite(file, block.data(), block.size(), static_cast<off_t>(at)) == static_cast<ssize_t>(block.size()), "cannot write");
+    if ((at / block.size()) % 8 == 7) must(fdatasync(file) == 0, "cannot sync");
+  }
+  must(fdatasync(file) == 0, "cannot sync");
+  const auto took = static_cast<double>(ns_since(begin));
+  close(file);
+  unlink(path.c_str());
+  return static_cast<double>(bytes) * 1e3 / took;
+}
+
+double measure_loopback(uint64_t bytes) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  must(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(listener, 1) == 0 &&
+           getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0,
+       "cannot listen on the loopback address");
+  const std::vector<char> block(1u << 20, 'x');
+  std::thread sink([listener] {
+    const int peer = accept(listener, nullptr, nullptr);
+    std::vector<char> taken(1u << 20);
+    while (read(peer, taken.data(), taken.size()) > 0) {
+    }
+    close(peer);  // tells the sender that all has been taken
+  });
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  must(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "cannot connect to the reading thread");
+  const auto begin = SteadyClock::now();
+  for (uint64_t sent = 0; sent < bytes;) {
+    const ssize_t taken = write(client, block.data(), std::min<uint64_t>(block.size(), bytes - sent));
+    must(taken > 0, "the reading thread went away");
+    sent += static_cast<uint64_t>(taken);
+  }
+  shutdown(client, SHUT_WR);
+  char rest = 0;
+  must(read(client, &rest, 1) == 0, "the reading thread went away");
+  const auto took = static_cast<double>(ns_since(begin));
+  sink.join();
+  close(client);
+  close(listener);
+  return static_cast<double>(bytes) * 1e3 / took;
 }
 
 int64_t measure_round_trip(int rounds) {

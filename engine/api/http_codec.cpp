@@ -3,7 +3,6 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <charconv>
 #include <cstdio>
 
@@ -36,6 +35,33 @@ std::string_view to_view(boost::beast::string_view text) { return {text.data(), 
 
 // The least that ends a chunked body: "0\r\n\r\n".
 constexpr size_t kLastChunkBytesMin = 5;
+
+// A body in a string that grows with what arrives. Beast's string_body makes room for all that a Content-Length promises, before the
+// first byte of it: a header of 60 bytes would cost its reader a megabyte.
+struct ArrivedBody {
+  using value_type = std::string;
+
+  class reader {
+   public:
+    template <bool isRequest, typename Fields>
+    reader(http::header<isRequest, Fields>&, std::string& body) : body_(body) {}
+    void init(const boost::optional<std::uint64_t>&, boost::beast::error_code& error) { error = {}; }
+    template <typename Buffers>
+    std::size_t put(const Buffers& buffers, boost::beast::error_code& error) {
+      error = {};
+      const std::size_t before = body_.size();
+      for (auto at = boost::asio::buffer_sequence_begin(buffers); at != boost::asio::buffer_sequence_end(buffers); ++at) {
+        const boost::asio::const_buffer piece = *at;
+        body_.append(static_cast<const char*>(piece.data()), piece.size());
+      }
+      return body_.size() - before;
+    }
+    void finish(boost::beast::error_code& error) { error = {}; }
+
+   private:
+    std::string& body_;
+  };
+};
 
 // Feeds `parser` from the front of `buffer` until the message is done, an error occurs or bytes run out.
 //
@@ -102,7 +128,7 @@ const std::string* find_header(const std::vector<Header>& headers, std::string_v
 // ---- Requests ----------------------------------------------------------------------------------------------------------------
 
 struct HttpRequestParser::Impl {
-  http::request_parser<http::string_body> parser;
+  http::request_parser<ArrivedBody> parser;
   HttpLimits limits;
   bool failed = false;
   bool continue_taken = false;
@@ -210,7 +236,7 @@ const std::string& HttpRequestParser::error_text() const { return impl_->text; }
 // ---- Responses ---------------------------------------------------------------------------------------------------------------
 
 struct HttpResponseParser::Impl {
-  http::response_parser<http::string_body> parser;
+  http::response_parser<ArrivedBody> parser;
   std::string text;
 };
 

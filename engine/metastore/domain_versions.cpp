@@ -52,6 +52,11 @@ void DomainVersions::move(const Bump& bump) {
   if (bump.is_retired && ++keyed.retired > kRetiredMax) {
     prune(keyed);
   }
+  if (keyed.cells.size() > kCellsMax) {
+    keyed.cells.clear();
+    keyed.retired = 0;
+    keyed.floor = ++counter_;
+  }
 }
 
 void DomainVersions::prune(Keyed& keyed) {

@@ -29,6 +29,9 @@ enum class Domain : uint8_t { topics, assignments, schemas, routing_members, use
 inline constexpr size_t kDomainCount = 6;
 // Retired cells that may be kept before a batch of them is dropped.
 inline constexpr size_t kRetiredMax = 1024;
+// Cells of one domain, whatever has changed since the start. Past it all are dropped and the floor rises: what was read under any of
+// these names is read again, once.
+inline constexpr size_t kCellsMax = 32'768;
 
 // One movement, as an accepted entry asks for it.
 struct Bump {

@@ -127,6 +127,10 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
     }
     piece = run_on(env_.store_lane, [database = taken.get()] { return database->next_image_piece(); });
   }
+  if (piece.status.is(io::ErrorKind::busy)) {
+    SOMETIMES("metastore: an image is given up, the database was replaced or closed");
+    return piece.status.error();
+  }
   env_.log.error("metastore: could not copy the database for a raft snapshot", {{"error", piece.status.error().to_text()}});
   return piece.status.error();
 }

@@ -139,6 +139,7 @@ std::vector<std::string> seeds() {
       encode_response({204, "", {}, ""}, io::WallTime{}, false, false),
       "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
       "HTTP/1.1 200 OK\r\n\r\nuntil the end",
+      "HTTP/1.1 200 OK\r\nContent-Length: 6111179\r\n\r\n{}",
   };
   std::vector<std::string> all;
   for (const char piece : {'\0', '\24'}) {

@@ -304,12 +304,18 @@ void RaftCluster::receive(Shipment shipment, bool is_answer_lost) {
   if (!can_reach(from, shipment.offer.to)) return break_off(shipment);
   Node& receiver = node(shipment.offer.to);
   const raft::SnapshotLabel label = shipment.image.label;
-  receiver.images[label.index] = std::move(shipment.image);
+  receiver.images[label.index] = shipment.image;
   receiver.core->snapshot_received(label);
   observe(receiver);
   settle(receiver);
   Node& sender = node(from);
-  if (!sender.core || is_answer_lost) return;
+  if (!sender.core) return;
+  if (is_answer_lost) {
+    shipment.is_wanted = false;
+    shipment.is_retry = true;
+    shipments_.push_back(std::move(shipment));
+    return settle(sender);
+  }
   sender.core->snapshot_sent(receiver.id, number, true);
   observe(sender);
   settle(sender);
@@ -351,13 +357,16 @@ void RaftCluster::settle(Node& node) {
     for (const raft::ReadResult& read : ready.reads) node.reads[read.context] = read;
     for (const raft::TransferEnd& end : ready.transfers) node.transfers.push_back(end);
     for (Entry& entry : ready.committed) node.to_apply.push_back(std::move(entry));
-    NARAD_CHECK(!ready.install || ready.committed.empty(), "an image comes alone");
+    if (ready.install && !node.to_apply.empty()) {
+      violation_ = raft::Violation{"applied in order", node.id + " is handed an image beside entries that are still to be applied"};
+      return;
+    }
     if (ready.install) node.to_install = std::move(ready.install);
     for (raft::LogRead& read : ready.log_reads) node.reads_due.push_back(std::move(read));
     for (raft::SnapshotWish& wish : ready.snapshot_wishes) {
       const Image image = node.images.at(wish.offer.label.index);
       NARAD_CHECK(image.label == wish.offer.label, "the image that is offered is the one with that label");
-      shipments_.push_back(Shipment{wish.number, std::move(wish.offer), image, false});
+      shipments_.push_back(Shipment{wish.number, std::move(wish.offer), image});
     }
     if (ready.hard_state || ready.log_reset || !ready.entries.empty() || !ready.messages_after_persist.empty()) {
       node.writes.push_back(Write{std::move(ready.hard_state), ready.log_reset, std::move(ready.entries), ready.append_term,
@@ -370,6 +379,9 @@ void RaftCluster::settle(Node& node) {
     observe(node);
     if (!node.is_disk_manual && !node.writes.empty()) finish_write(node);
   }
+  std::erase_if(shipments_, [&](const Shipment& shipment) {
+    return shipment.is_retry && shipment.offer.from == node.id && !node.core->wants_snapshot_sent(shipment.offer.to, shipment.number);
+  });
 }
 
 void RaftCluster::observe(Node& node) {

@@ -44,6 +44,7 @@ class RaftCluster {
     raft::SnapshotOffer offer;
     Image image;
     bool is_wanted = false;  // the receiver has said so
+    bool is_retry = false;   // of one whose end was not heard: given up once the leader does not wait for it any more
   };
 
   struct Node {
@@ -125,7 +126,7 @@ class RaftCluster {
   std::vector<Shipment>& shipments() { return shipments_; }
   // The receiver judges the offer. Wanted: the image is under way from now on; else the shipment ends.
   raft::OfferAnswer::Verdict offer(Shipment shipment);
-  // The whole image arrives, is durable, and its sender hears of it (or, when `is_answer_lost`, does not).
+  // The whole image arrives, is durable, and its sender hears of it (or, when `is_answer_lost`, does not, and will offer it again).
   void receive(Shipment shipment, bool is_answer_lost = false);
   // The connection breaks, and the sender notices.
   void break_off(const Shipment& shipment);

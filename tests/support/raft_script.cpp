@@ -205,6 +205,7 @@ class Player {
     else if (name == "flight_messages_max") settings.flight.messages_max = static_cast<std::uint32_t>(value);
     else if (name == "flight_bytes_max") settings.flight.bytes_max = value;
     else if (name == "unapplied_bytes_max") settings.unapplied_bytes_max = value;
+    else if (name == "installing_bytes_max") settings.installing_bytes_max = value;
     else if (name == "payload_bytes_max") settings.payload_bytes_max = value;
     else if (name == "tail_bytes_max") settings.tail_bytes_max = value;
     else if (name == "applying_bytes_max") settings.applying_bytes_max = value;

@@ -10,8 +10,6 @@
 namespace tests {
 namespace {
 
-constexpr std::string_view kRedBy = "turned red by: ";
-
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   std::istringstream stream{std::string(text)};
@@ -61,19 +59,16 @@ std::string in_words(std::string_view name) {
   return text + ".";
 }
 
+void add_cause(const std::string& cause, ScenarioRow& row) { row.red_by += (row.red_by.empty() ? "" : ", ") + cause; }
+
 std::vector<ScenarioRow> rows_of_script(std::string_view path, std::string_view text) {
   const std::string name = std::filesystem::path(path).stem().string();
   const std::vector<std::string> ids = ids_in(name.substr(0, 5));
   const std::vector<std::string> lines = lines_of(text);
   if (ids.empty() || lines.empty()) return {};
-  ScenarioRow row{ids[0], story(lines[0]), "scenario/" + name + ".raft", "", false};
+  ScenarioRow row{ids[0], story(lines[0]), "scenario/" + name + ".raft", ""};
   for (const std::string& line : lines) {
-    if (line.starts_with("red with defect ")) {
-      row.red_by += (row.red_by.empty() ? "`" : ", `") + after(line, "red with defect ") + "`";
-      row.is_run_red = true;
-    } else if (line.starts_with("# turned red by: ")) {
-      row.red_by += (row.red_by.empty() ? "" : ", ") + after(line, kRedBy);
-    }
+    if (line.starts_with("red with defect ")) add_cause("`" + after(line, "red with defect ") + "`", row);
   }
   return {row};
 }
@@ -97,11 +92,9 @@ std::vector<ScenarioRow> rows_of_tests(std::string_view path, std::string_view t
     const std::string suite = lines[i].substr(open + 1, comma - open - 1);
     const std::string name = lines[i].substr(comma + 2, close - comma - 2);
     const std::string comment = comment_above(lines, i);
-    std::string red_by = after(comment, kRedBy);
-    while (!red_by.empty() && (red_by.back() == ' ' || red_by.back() == '.')) red_by.pop_back();
-    for (const std::string& id : ids_in(comment.substr(0, comment.find(kRedBy)))) {
+    for (const std::string& id : ids_in(comment)) {
       const std::string shown = path.substr(0, 6) == "tests/" ? std::string(path.substr(6)) : std::string(path);
-      rows.push_back(ScenarioRow{id, in_words(name), shown + ": " + suite + "." + name, red_by, false});
+      rows.push_back(ScenarioRow{id, in_words(name), shown + ": " + suite + "." + name, ""});
     }
   }
   return rows;
@@ -132,6 +125,15 @@ std::vector<ScenarioRow> scenario_rows(std::string_view path, std::string_view t
   return path.ends_with("_test.cpp") ? rows_of_tests(path, text) : std::vector<ScenarioRow>();
 }
 
+void add_mutations(const std::vector<Mutation>& mutations, std::vector<ScenarioRow>& rows) {
+  for (ScenarioRow& row : rows) {
+    for (const Mutation& mutation : mutations) {
+      if (std::find(mutation.red.begin(), mutation.red.end(), row.test) == mutation.red.end()) continue;
+      add_cause("[" + mutation.name + "](../tests/mutations/" + mutation.name + ".txt)", row);
+    }
+  }
+}
+
 std::vector<ScenarioRow> scenario_rows(const std::string& root) {
   std::vector<ScenarioRow> rows;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root + "/tests")) {
@@ -139,6 +141,7 @@ std::vector<ScenarioRow> scenario_rows(const std::string& root) {
     const std::string path = std::filesystem::relative(entry.path(), root).generic_string();
     for (ScenarioRow& row : scenario_rows(path, read(entry.path()))) rows.push_back(std::move(row));
   }
+  add_mutations(load_mutations(root), rows);
   const auto place = [](const std::string& id) {
     const std::vector<std::string>& ids = raft_scenario_ids();
     return std::find(ids.begin(), ids.end(), id) - ids.begin();
@@ -154,15 +157,15 @@ std::string scenario_table(const std::vector<ScenarioRow>& rows) {
       "# Raft scenarios\n\n"
       "Made from the tests by `RAFT_SCENARIOS_WRITE=1 build/debug/narad_unit --gtest_filter='ScenarioTable.*'`; without the variable the\n"
       "same test fails when this page is not what the tests say. `make test` runs every test named here.\n\n"
-      "*Turned red by*: the defect of `narad-chaos defects`, or the change of the code, with which the test fails. *Result*: `passes, red\n"
-      "with it` where the test program also runs the scenario with the defect and asks that it fail; `passes` where only the\n"
-      "test itself is run. A dash: no change has been tried.\n\n"
+      "*Turned red by*: the defects of `narad-chaos defects` with which `make test` runs the scenario again and asks that it fail, and the\n"
+      "changes of the code in tests/mutations, each a link, with which `make mutations` runs the test and asks the same. *Result*:\n"
+      "`passes, red with it` says that this has been seen of everything named. A dash: nothing is known to turn the test red.\n\n"
       "| id | what | test | turned red by | result |\n|---|---|---|---|---|\n";
   std::set<std::string> tested;
   for (const ScenarioRow& row : rows) {
     tested.insert(row.id);
     text += "| " + row.id + " | " + row.text + " | `" + row.test + "` | " + (row.red_by.empty() ? "—" : row.red_by) + " | " +
-            (row.is_run_red ? "passes, red with it" : "passes") + " |\n";
+            (row.red_by.empty() ? "passes" : "passes, red with it") + " |\n";
   }
   std::string missing;
   for (const std::string& id : raft_scenario_ids()) {

@@ -2,6 +2,7 @@
 // raft::Invariants watching every core.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,8 +26,14 @@ class ListMachine : public raft::StateMachine {
  public:
   explicit ListMachine(io::Env& env) : env_(env) {}
   raft::Index applied_index() const override { return applied_; }
-  raft::Index durable_index() const override { return applied_; }
-  io::Status flush() override { return {}; }
+  raft::Index durable_index() const override { return is_durable_by_flush ? flushed_ : applied_; }
+  io::Status flush() override {
+    const raft::Index until = applied_;
+    ++flushes_begun;
+    while (is_flush_held) io::sleep_for(std::chrono::milliseconds(10));
+    flushed_ = std::max(flushed_, until);
+    return {};
+  }
   bool is_stopped() const override { return is_stopped_; }
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override {
     if (apply_time > io::Duration::zero()) io::sleep_for(apply_time);
@@ -81,6 +88,9 @@ class ListMachine : public raft::StateMachine {
   std::vector<std::string> commands;
   io::Duration apply_time{0};
   io::Duration write_time{0};  // before each piece of an image
+  bool is_durable_by_flush = false;  // claims of what it applied only what a flush has covered
+  bool is_flush_held = false;        // flushes do not end
+  int flushes_begun = 0;
   std::size_t image_piece_bytes = 100;
   int images_written = 0;
   int images_installed = 0;
@@ -115,6 +125,7 @@ class ListMachine : public raft::StateMachine {
 
   io::Env& env_;
   raft::Index applied_ = 0;
+  raft::Index flushed_ = 0;
   bool is_stopped_ = false;
 };
 
@@ -149,6 +160,7 @@ class ServerWorld {
     std::string open_error;
     std::string failure;
     void core_changed(const raft::Core& core) override {
+      if (home->on_core_changed) home->on_core_changed(*this, core);
       if (auto violation = home->invariants.observe(core)) {
         home->world.report_violation(std::string(violation->invariant) + ": " + violation->detail);
       }
@@ -261,6 +273,7 @@ class ServerWorld {
     }, limit);
   }
 
+  std::function<void(Node& node, const raft::Core& core)> on_core_changed;  // of a test
   raft::ServerOptions options;
   raft::Invariants invariants;
   std::vector<std::pair<raft::ServerId, std::string>> members;

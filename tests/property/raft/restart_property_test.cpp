@@ -28,7 +28,7 @@ RestartFacts draw_facts() {
       facts.log_term_at_snapshot = *rc::gen::inRange<Term>(1, 3);
     }
   }
-  facts.has_damaged_snapshot = *rc::gen::arbitrary<bool>();
+  facts.damaged_snapshot = *rc::gen::weightedOneOf<Index>({{2, rc::gen::just<Index>(0)}, {1, rc::gen::inRange<Index>(1, 16)}});
   facts.is_joining = *rc::gen::arbitrary<bool>();
   StateMachineFacts& held = facts.state_machine;
   held.holds_anything = *rc::gen::weightedElement<int>({{3, 1}, {1, 0}}) == 1;
@@ -94,6 +94,7 @@ RC_GTEST_PROP(RestartTable, EveryStartIsOneRowAndLeavesNoHoleAndDropsNothingThat
   // What may be committed and known here alone: what the snapshot holds, what a trusted state machine of its own has applied, and every
   // entry of the log, unless the committed snapshot contradicts it or reaches beyond its end.
   RC_ASSERT(decision.action != Action::reset);
+  RC_ASSERT(last >= facts.damaged_snapshot);
   RC_ASSERT(last >= snapshot || snapshot < facts.log_base);
   if (held.is_trusted) RC_ASSERT(last >= held.index);
   if (!decision.resets_log) RC_ASSERT(last == facts.log_last);

@@ -194,6 +194,48 @@ TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
   EXPECT_EQ(nodes[0].machine->volume().mutations(), mutations);
 }
 
+// Scenario PT-08: the log was put back to an older copy, and the record of term and vote is no newer than that. What the
+// metastore has applied gives it away.
+TEST_F(NodeTest, ANodeWhoseLogIsOlderThanItsMetastoreNeitherVotesNorLeads) {
+  start_all();
+  const size_t a = await_leader();
+  const size_t b = (a + 1) % 3;
+  const size_t c = (a + 2) % 3;
+  const auto create = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      EXPECT_EQ(ask(a, "POST", "/v1/topics", R"({"name":"t)" + std::to_string(i) + "\"}").status, 201);
+    }
+  };
+  const auto has_applied_all = [&](size_t i) {
+    return nodes[i].view->raft.core().applied_index() == nodes[a].view->raft.core().last_index();
+  };
+  create(0, 6);
+  EXPECT_TRUE(world.run_while([&] { return !has_applied_all(b) || !has_applied_all(c); }, world.now() + 10s));
+  io::sim::Volume& volume = nodes[b].machine->volume();
+  const auto older = volume.copy("raft/log");
+  for (const size_t i : {a, b}) world.network().cut_both(*nodes[i].machine, *nodes[c].machine);
+  create(6, 10);
+  EXPECT_TRUE(world.run_while([&] { return !has_applied_all(b); }, world.now() + 10s));
+  for (const size_t i : {a, b}) {
+    nodes[i].machine->kill();
+    nodes[i].view.reset();
+  }
+  world.network().heal_all();
+  volume.restore("raft/log", older);
+  const auto before = volume.copy("");
+  for (int life = 0; life < 2; ++life) {
+    start(b);
+    world.run_for(5s);
+    ASSERT_EQ(nodes[b].exit_code, 1);
+    EXPECT_NE(nodes[b].reason.find("raft's state is older than the state machine"), std::string::npos) << nodes[b].reason;
+    EXPECT_TRUE(volume.copy("").files == before.files) << "a refused start changed the disk";
+  }
+  EXPECT_FALSE(leader().has_value()) << "C and a log that lost its end are no quorum";
+  start(a);
+  const size_t successor = await_leader();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ask(successor, "GET", "/v1/topics/t" + std::to_string(i)).status, 200);
+}
+
 TEST_F(OneNodeTest, DamageInTheRaftLogIsRefusedByFileAndOffsetAndNothingOnTheDiskChanges) {
   start(0);
   await_leader();

@@ -449,6 +449,46 @@ TEST(RaftCore, AnswersThroughAStoreThatWasNotAdmittedCommitNothing) {
   EXPECT_EQ(hand.core->commit_index(), 1u);
 }
 
+TEST(RaftCore, AnswersThatNoFollowerCouldGiveAreDroppedWhole) {
+  Hand hand;
+  hand.lead();
+  hand.step(hand.acknowledge("b", 1));
+  const std::vector<Payload> one{payload("p")};
+  hand.core->propose(one);
+  hand.persist();
+  ASSERT_EQ(hand.core->commit_index(), 1u);
+  ASSERT_EQ(hand.core->last_index(), 2u);
+  const auto contact_of = [&](const ServerId& id) {
+    for (const ServerProgress& each : hand.core->progress()) {
+      if (each.id == id) return each.last_contact;
+    }
+    return io::Instant{};
+  };
+  const io::Instant contact = contact_of("b");
+  hand.now += std::chrono::milliseconds(10);
+  // More durable than proven; proven beyond the end of this log; both.
+  const std::vector<std::pair<Index, Index>> implausible = {{1, 2}, {3, 2}, {3, 3}, {100, 100}, {~Index{0}, ~Index{0}}};
+  for (const auto& [proven, match] : implausible) {
+    SCOPED_TRACE(std::to_string(proven) + "/" + std::to_string(match));
+    Message answer = hand.acknowledge("b", match);
+    answer.log_index = proven;
+    answer.echo_ns = io::to_ns(hand.now);
+    hand.step(answer);
+    EXPECT_EQ(hand.core->role(), Role::leader);
+    EXPECT_EQ(hand.core->commit_index(), 1u) << "it commits nothing";
+    EXPECT_EQ(hand.core->progress()[0].match, 1u) << "it is no progress";
+    EXPECT_EQ(contact_of("b"), contact) << "it is no sign of life";
+  }
+  // A refusal may name a place beyond this log's end (the request was an older leader's), but not more durable than proven.
+  Message refusal = hand.acknowledge("b", 3);
+  refusal.log_index = 2;
+  refusal.rejected = true;
+  hand.step(refusal);
+  EXPECT_EQ(hand.core->progress()[0].match, 1u);
+  hand.step(hand.acknowledge("b", 2));
+  EXPECT_EQ(hand.core->commit_index(), 2u) << "what is plausible counts as before";
+}
+
 TEST(RaftCore, HeartbeatsComeAtTheirInterval) {
   Hand hand;
   hand.lead();

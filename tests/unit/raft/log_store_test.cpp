@@ -239,6 +239,33 @@ TEST(LogStore, RefusesABatchThatNamesAnotherPlaceAsSynced) {
   EXPECT_NE(refused.status.error().message.find("the end of the one before"), std::string::npos);
 }
 
+// What follows such a number would begin again at 0, and be taken for older than what is there.
+TEST(LogStore, TakesNoNumberForItsOwnThatItCannotCountOnFrom) {
+  DiskWorld disk(13);
+  write_three_batches(disk);
+  const std::string whole = disk.bytes(kFirst);
+  const auto offsets = batch_offsets(whole);
+  ASSERT_EQ(offsets.size(), 3u);
+  for (const auto field : {&raft::log_format::BatchHeader::epoch, &raft::log_format::BatchHeader::stable_record}) {
+    auto header = raft::log_format::parse_batch_header(whole, 1, offsets[2]);
+    ASSERT_TRUE(header);
+    (*header).*field = ~std::uint64_t{0};
+    std::string forged;
+    raft::log_format::encode_batch(std::vector<Entry>{entry(1, 4, "four"), entry(1, 5, "five")}, *header, 1, offsets[2], forged);
+    std::string bytes = whole;
+    bytes.replace(offsets[2], forged.size(), forged);
+    disk.volume().tree().put_file(kFirst, bytes);
+    EXPECT_EQ(to_text(look(disk, kSmall, false).entries), kTwoBatches);
+    EXPECT_EQ(to_text(look(disk).entries), kTwoBatches);
+    disk.run([&](io::Env& env) {
+      Opened opened = open(env);
+      append(*opened.log, {entry(2, opened.log->last_index() + 1, "n")});
+    });
+    EXPECT_EQ(to_text(look(disk).entries), std::string(kTwoBatches) + "2:n/1 ");
+    disk.volume().tree().put_file(kFirst, whole);
+  }
+}
+
 // Else the log would end before that segment, and be begun anew without its entries.
 TEST(LogStore, RefusesASegmentOlderThanTheOneItContinues) {
   DiskWorld disk(12);

@@ -205,7 +205,7 @@ TEST(RestartTable, ALogThatPartsFromTheSnapshotGoes) {
 TEST(RestartTable, Row9AWholeLogIsReplayedIntoNothing) {
   expect_for_both(log(0, 9), Row::replayed, Action::keep);
   RestartFacts damaged = log(0, 9);
-  damaged.has_damaged_snapshot = true;
+  damaged.damaged_snapshot = 1;
   expect_for_both(damaged, Row::replayed, Action::keep);
 }
 
@@ -223,7 +223,7 @@ TEST(RestartTable, Row11ACutLogIsReplayedOntoAnUntrustedStateMachine) {
 // Scenario PT-16.
 TEST(RestartTable, Row12AHoleIsResetByAJoinerAndRefusedElse) {
   RestartFacts damaged = untrusted(log(30, 90));
-  damaged.has_damaged_snapshot = true;
+  damaged.damaged_snapshot = 1;
   for (const RestartFacts& facts : {log(30, 90), trusted(log(30, 90), 10), with_snapshot(log(30, 90), 20),
                                     trusted(with_snapshot(log(30, 90), 20), 25), untrusted(with_snapshot(log(30, 90), 20)), damaged}) {
     expect(facts, Row::hole, Action::refuse);
@@ -239,6 +239,21 @@ TEST(RestartTable, WithoutItsDefencesItBootstrapsOverDataAndRebuildsFromAnOlderL
   io::sim::SwitchboardGuard guard(&board);
   expect(trusted(log(0, 0), 7), Row::no_raft_state, Action::rebase);
   expect(trusted(log(0, 90), 91), Row::ahead, Action::set_aside);
+}
+
+// What this server has acknowledged up to there it has nowhere else.
+TEST(RestartTable, Row12ADamagedSnapshotBeyondEverythingElseIsAHole) {
+  for (const RestartFacts& base : {log(0, 90), trusted(log(0, 90), 90), with_snapshot(trusted(log(0, 90), 90), 50), untrusted(log(0, 90)),
+                                   log(0, 0), with_snapshot(log(50, 50), 50)}) {
+    RestartFacts lost = base;
+    lost.damaged_snapshot = 98;
+    expect(lost, Row::hole, Action::refuse);
+    expect(joining(lost), Row::hole, Action::reset);
+    EXPECT_NE(reason(lost).find("index 98"), std::string::npos) << reason(lost);
+    if (lost.log_last < 90) continue;
+    lost.damaged_snapshot = 90;
+    EXPECT_NE(decide_restart(lost).action, Action::refuse) << "the log holds all of it";
+  }
 }
 
 }  // namespace

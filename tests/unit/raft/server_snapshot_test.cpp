@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "io/sim/switches.h"
+#include "raft/snapshot_sender.h"
+#include "raft/log_format.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -185,6 +188,148 @@ TEST(ServerSnapshot, APowerLossAtAnyDiskOperationOfAnInstallIsMadeGoodByTheNextS
   crash_at_every_operation(io::sim::FaultAction::power_loss);
 }
 
+// Between the image's publication and the log's reset nothing else on this server holds what it has acknowledged. Damage there must be
+// noticed: the server refuses to start until the image is whole again, or nothing is missing.
+TEST(ServerSnapshot, AnImageDamagedAtAnyStepOfItsInstallLosesNothingThatWasAcknowledged) {
+  int refused = 0;
+  for (uint64_t nth = 1; nth < 200; ++nth) {
+    SCOPED_TRACE(nth);
+    SnapshotWorld servers(nth);
+    servers.write(3);
+    auto& follower = servers[servers.follower];
+    follower.machine->kill();
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    io::sim::Volume& volume = follower.machine->volume();
+    io::sim::ScriptedFault fault;
+    fault.action = io::sim::FaultAction::kill;
+    fault.nth = nth;
+    volume.script(fault);
+    servers.start(servers.follower);
+    const bool is_struck = servers.run_until([&] { return follower.machine->process() == nullptr; }, 1500ms);
+    volume.clear_scripted();
+    if (!is_struck) break;
+    std::string newest;
+    for (const std::string& path : volume.tree().files()) {
+      if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) newest = std::max(newest, path);
+    }
+    if (newest.empty()) continue;
+    ASSERT_TRUE(volume.flip_bit(newest, 600, 3));
+    servers.start(servers.follower);
+    servers.run_until([&] { return servers.is_up(servers.follower) || !follower.open_error.empty(); }, 5s);
+    if (!follower.open_error.empty()) {
+      ++refused;
+      EXPECT_NE(follower.open_error.find("damaged"), std::string::npos) << follower.open_error;
+      ASSERT_TRUE(volume.flip_bit(newest, 600, 3));
+      servers.run_until([&] { return follower.machine->process() == nullptr; }, 5s);
+      servers.start(servers.follower);
+    }
+    servers.write(3);
+    ASSERT_TRUE(servers.all_level()) << servers.describe();
+    ASSERT_EQ(violations(servers), "");
+  }
+  EXPECT_GT(refused, 3);
+}
+
+// The newest snapshot of the server at `at`.
+std::string newest_snapshot(SnapshotWorld& servers, size_t at) {
+  std::string newest;
+  for (const std::string& path : servers[at].machine->volume().tree().files()) {
+    if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) newest = std::max(newest, path);
+  }
+  return newest;
+}
+
+// Nobody writes, so the next snapshot would never be due by itself.
+TEST(ServerSnapshot, AServerIsBroughtUpAlthoughTheLeadersSnapshotIsDamaged) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.write(60);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.world.run_for(1s);
+    const auto leader = static_cast<size_t>(servers.ServerWorld::leader());
+    const uint64_t taken = servers[leader].server->counters().snapshots_taken;
+    ASSERT_TRUE(servers[leader].machine->volume().flip_bit(newest_snapshot(servers, leader), 600, 3));
+    servers.start(servers.follower);
+    ASSERT_TRUE(servers.all_level(20s)) << servers.describe();
+    servers.world.run_for(100ms);
+    EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 1u);
+    EXPECT_GT(servers[leader].server->counters().snapshots_taken, taken);
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+// What it would send has been damaged since it was written.
+TEST(ServerSnapshot, ALeaderThatFindsDamageInItsLogGoesAndNamesThePlace) {
+  SnapshotWorld servers(5);
+  servers.options.snapshots.threshold = 1'000'000;
+  for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+  servers.start_all();
+  const auto leader = static_cast<size_t>(servers.await_leader());
+  const size_t follower = (leader + 1) % 3;
+  servers.write(3);
+  ASSERT_TRUE(servers.all_level());
+  servers[follower].machine->kill();
+  const raft::Index had = servers[leader].server->status().last;
+  servers.write(60);
+  io::sim::Volume& volume = servers[leader].machine->volume();
+  // The first batch of which the follower has nothing.
+  std::string path;
+  uint64_t place = 0;
+  for (uint64_t generation = 1; generation < 100 && place == 0; ++generation) {
+    path = raft::log_format::segment_path(generation);
+    const std::string bytes = volume.tree().content(path).value_or("");
+    for (auto at = raft::log_format::find_batch(bytes, generation, raft::log_format::kSegmentHeaderBytes); at && place == 0;
+         at = raft::log_format::find_batch(bytes, generation, *at + raft::log_format::kAlignment)) {
+      if (raft::log_format::parse_batch_header(bytes, generation, *at)->first > had + 3) place = *at + raft::log_format::kBatchHeaderBytes;
+    }
+  }
+  ASSERT_GT(place, 0u);
+  ASSERT_TRUE(volume.flip_bit(path, place, 1));
+  servers.start(follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers[leader].machine->process() == nullptr; }, 10s)) << servers.describe();
+  EXPECT_NE(servers[leader].failure.find(path + ": damaged at offset "), std::string::npos) << servers[leader].failure;
+  servers.gone = leader;
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level(20s)) << servers.describe();
+  EXPECT_EQ(violations(servers), "");
+}
+
+// Scenario SI-07, at the server: a transfer that takes long does not hold the log for ever.
+TEST(ServerSnapshot, ATransferHoldsTheLogOnlyUpToItsBound) {
+  for (const bool is_bounded : {false, true}) {
+    SCOPED_TRACE(is_bounded);
+    SnapshotWorld servers(9);
+    servers.options.snapshots.transfer_log_bytes_max = is_bounded ? 1 : 1u << 30;
+    servers.options.snapshots.send_bytes_per_second = 600;
+    servers.options.core.flight.messages_max = 2;
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+    servers.start_all();
+    ASSERT_GE(servers.await_leader(), 0);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.gone = servers.follower;
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    servers.start(servers.follower);
+    servers.world.run_for(1s);
+    const auto leader = static_cast<size_t>(servers.await_leader());
+    ASSERT_NE(leader, servers.follower);
+    const raft::Index under_way = servers[leader].server->status().snapshot;
+    for (int i = 0; i < 10; ++i) {
+      servers.write(6);
+      servers.world.run_for(50ms);
+    }
+    ASSERT_EQ(servers[servers.follower].server->counters().snapshots_installed, 0u) << "the transfer takes longer than this";
+    const raft::Index base = servers[leader].server->status().log_base;
+    EXPECT_EQ(base > under_way, is_bounded) << base << " " << under_way;
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
 TEST(ServerSnapshot, ATransferThatBreaksGoesOnWhereItStopped) {
   SnapshotWorld servers(4);
   servers.write(3);
@@ -295,6 +440,182 @@ TEST(ServerSnapshot, AFollowerALittleBehindIsServedFromTheLogOnTheDisk) {
   servers.write(1);
   EXPECT_TRUE(servers.all_level());
   EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 0u);
+  EXPECT_EQ(violations(servers), "");
+}
+
+// Whether that snapshot stands complete in the directory of server `i`.
+bool has_snapshot(SnapshotWorld& servers, size_t i, const raft::SnapshotLabel& label) {
+  const std::string path = raft::snapshot_format::path_of(label.index, label.term);
+  return servers[i].machine->volume().tree().content(path).has_value();
+}
+
+// A follower in an older term is offered an image of a newer one, by a leader that does not wait for its answer to anything else; its
+// disk hangs over the record of the newer term.
+void image_before_its_term(uint64_t seed, bool is_power_lost) {
+  SnapshotWorld servers(seed);
+  const size_t follower = servers.follower;
+  servers.write(3);
+  servers[follower].machine->kill();
+  const size_t third = (servers.first_leader + 2) % 3;
+  auto transfer = servers.transfer(servers.first_leader, servers.members[third].first);
+  ASSERT_TRUE(servers.run_until([&] { return transfer->done; }, 5s));
+  ASSERT_TRUE(transfer->answer.ok()) << transfer->answer.reason;
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  const int found = servers.await_leader();
+  ASSERT_GE(found, 0);
+  const size_t leader = static_cast<size_t>(found);
+
+  servers.start(follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers.is_up(follower); }, 5s));
+  auto& volume = servers[follower].machine->volume();
+  volume.script({io::sim::FaultAction::stall, io::sim::DiskOp::sync, "raft/stable", 1});
+  ASSERT_LT(servers[follower].server->core().durable_hard_state().term, servers[leader].server->core().term());
+  raft::SnapshotLabel label;
+  bool is_sent = false;
+  bool is_good = false;
+  servers[leader].machine->process()->spawn("sender", [&] {
+    io::Env& env = servers[leader].machine->process()->env();
+    const raft::Core& core = servers[leader].server->core();
+    auto store = raft::SnapshotStore::open(env.disk, env.clock, core.store(), servers.options.snapshots.store);
+    NARAD_CHECK(store.ok() && !(*store)->kept().empty(), "the leader keeps snapshots");
+    label = (*store)->kept().front().label;
+    EXPECT_GT(label.term, servers[follower].server->core().durable_hard_state().term);
+    raft::wire::Hello hello;
+    hello.from = core.id();
+    hello.to = servers.members[follower].first;
+    hello.store = core.store();
+    hello.cluster = core.cluster();
+    hello.session = core.session();
+    hello.address = servers[leader].address;
+    hello.purpose = raft::wire::Purpose::snapshot;
+    raft::SnapshotOffer offer{hello.from, hello.to, core.term(), hello.store, hello.cluster, hello.session, label};
+    raft::SnapshotSender sender(env, servers.options.link, 0, **store);
+    is_good = sender.send(servers[follower].address, hello, offer, [] { return true; }).ok();
+    is_sent = true;
+  });
+  const char* const kProbe = "raft: an image waits until its term is durable";
+  ASSERT_TRUE(servers.run_until([&] { return io::sim::current_switchboard()->probes[kProbe] > 0; }, 10s));
+  servers.world.run_for(5s);
+  ASSERT_TRUE(servers.is_up(follower));
+  EXPECT_FALSE(is_sent) << "the sender is kept waiting, and sees that this server lives";
+  EXPECT_FALSE(has_snapshot(servers, follower, label)) << "an image beside no record of its term would look like a lost vote";
+  EXPECT_EQ(servers[follower].server->counters().snapshots_received, 0u);
+  EXPECT_LE(servers[follower].state_machine->commands.size(), 3u) << "nothing of it is installed";
+  if (is_power_lost) {
+    servers[follower].machine->power_loss();
+    servers.world.run_for(100ms);
+    volume.clear_scripted();
+    servers.start(follower);
+  } else {
+    volume.release();
+    EXPECT_TRUE(servers.run_until([&] { return is_sent; }, 10s));
+    EXPECT_TRUE(is_good);
+    EXPECT_TRUE(has_snapshot(servers, follower, label));
+  }
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level()) << servers.describe();
+  EXPECT_EQ(servers[follower].server->counters().snapshots_installed, 1u);
+  EXPECT_EQ(violations(servers), "");
+}
+
+TEST(ServerSnapshot, AnImageIsPublishedOnlyBesideADurableRecordOfItsTerm) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const bool is_power_lost : {false, true}) {
+      io::sim::Switchboard board;
+      const io::sim::SwitchboardGuard guard(&board);
+      image_before_its_term(seed, is_power_lost);
+    }
+  }
+}
+
+TEST(ServerSnapshot, ACompactionThatFindsNoRoomLosesNothingAndIsMadeGoodWithoutFurtherWrites) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
+  const char* const kProbe = "raft: no room to compact the log";
+  for (const io::sim::DiskOp op : {io::sim::DiskOp::rename, io::sim::DiskOp::remove}) {
+    SCOPED_TRACE(to_string(op));
+    SnapshotWorld servers(13);
+    servers.options.log.spares_max = op == io::sim::DiskOp::rename ? 2 : 0;
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+    servers.start_all();
+    servers.write(6);
+    const size_t struck = static_cast<size_t>(servers.await_leader());
+    auto& volume = servers[struck].machine->volume();
+    const uint64_t before = board.probes[kProbe];
+    // Every such operation on the log fails, again and again.
+    const auto fill = [&] {
+      while (volume.scripted_left() < 4) volume.script({io::sim::FaultAction::no_space, op, "raft/log", 1});
+    };
+    for (int rounds = 0; rounds < 60 && board.probes[kProbe] == before; ++rounds) {
+      fill();
+      servers.write(3);
+      servers.world.run_for(30ms);
+    }
+    ASSERT_GT(board.probes[kProbe], before);
+    ASSERT_TRUE(servers.is_up(struck)) << servers[struck].failure << " a full disk is no reason to stop";
+    const auto segments = [&] {
+      size_t count = 0;
+      for (const std::string& path : volume.tree().files()) count += path.starts_with("raft/log/") && path.ends_with(".log") ? 1 : 0;
+      return count;
+    };
+    const size_t kept = segments();
+    // The disk has room again.
+    volume.clear_scripted();
+    servers.world.run_for(2s);
+    EXPECT_LT(segments(), kept) << "the room is given back although nothing more was written";
+    const raft::ServerStatus status = servers[struck].server->status();
+    EXPECT_LE(status.log_base, status.snapshot);
+    servers.write(3);
+    ASSERT_TRUE(servers.all_level()) << servers.describe();
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->power_loss();
+    servers.world.run_for(10ms);
+    servers.start_all();
+    servers.write(1);
+    EXPECT_TRUE(servers.all_level()) << servers.describe();
+    EXPECT_EQ(violations(servers), "");
+  }
+}
+
+TEST(ServerSnapshot, ACompactionWhoseFlushOutlastsTheLogLeavesTheNewLogAlone) {
+  SnapshotWorld servers(14);
+  const size_t follower = servers.follower;
+  auto& machine = *servers[follower].state_machine;
+  machine.is_durable_by_flush = machine.is_flush_held = true;
+  for (int rounds = 0; rounds < 50 && machine.flushes_begun == 0; ++rounds) {
+    servers.write(3);
+    servers.world.run_for(50ms);
+  }
+  ASSERT_EQ(machine.flushes_begun, 1) << "a compaction has begun";
+
+  // Meanwhile the follower falls behind the leader's log, and takes an image; its disk hangs over the log's reset.
+  io::sim::Network& network = servers.world.network();
+  const auto others = {(follower + 1) % 3, (follower + 2) % 3};
+  for (const size_t i : others) {
+    network.cut_both(*servers[i].machine, *servers[follower].machine);
+    network.break_connections(*servers[i].machine, *servers[follower].machine);
+  }
+  servers.world.run_for(50ms);
+  const raft::Index last = servers[follower].server->status().last;
+  const auto is_behind = [&](size_t i) { return servers[i].server->status().log_base > last; };
+  for (int rounds = 0; rounds < 100 && !std::all_of(others.begin(), others.end(), is_behind); ++rounds) {
+    servers.write(6);
+    servers.world.run_for(50ms);
+  }
+  ASSERT_TRUE(std::all_of(others.begin(), others.end(), is_behind));
+  auto& volume = servers[follower].machine->volume();
+  for (int i = 0; i < 8; ++i) volume.script({io::sim::FaultAction::stall, std::nullopt, "raft/log", 1});
+  network.heal_all();
+  ASSERT_TRUE(servers.run_until([&] { return servers[follower].server->status().log_base > last; }, 10s)) << servers.describe();
+  machine.is_flush_held = false;
+  servers.world.run_for(1s);
+  ASSERT_TRUE(servers.is_up(follower)) << servers[follower].failure;
+  volume.clear_scripted();
+  volume.release();
+  servers.write(3);
+  EXPECT_TRUE(servers.all_level()) << servers.describe();
+  EXPECT_EQ(servers[follower].server->counters().snapshots_installed, 1u);
   EXPECT_EQ(violations(servers), "");
 }
 

@@ -137,6 +137,7 @@ TEST(RaftServer, BarrierWithoutAQuorumEndsByItsDeadline) {
   EXPECT_FALSE(barrier->answer.ok());
 }
 
+// Scenario CL-03.
 TEST(RaftServer, ProposalOfADeposedLeaderIsNeverAnsweredByAnotherEntry) {
   ServerWorld servers(8);
   servers.start_all();

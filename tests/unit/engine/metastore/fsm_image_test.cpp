@@ -8,10 +8,13 @@
 
 #include "engine/metastore/answer.h"
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/image.h"
+#include "io/crc32c.h"
 #include "io/sim/machine.h"
 #include "io/sim/switches.h"
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
+#include "raft/bytes.h"
 #include "tests/support/images.h"
 #include "tests/support/topics.h"
 
@@ -262,6 +265,48 @@ TEST_F(FsmImageTest, AnImageOfANewerReleaseIsRefusedAsSuch) {
         EXPECT_EQ(fsm.applied_index(), 0u);
       },
       {.newest_type = 0}));
+}
+
+TEST_F(FsmImageTest, AnImageOfANewerFormatIsRefusedAndChangesNothing) {
+  const std::string image = image_of(20);
+  // The head as a later release would write it: another format, sealed by its checksum; perhaps with fields that are not known here.
+  auto of_format = [&](uint32_t format, uint32_t more_fields) {
+    constexpr size_t kHead = 8 + 4 + 4 + 28;
+    std::string head = image.substr(0, kHead) + std::string(more_fields, '?');
+    raft::put<uint32_t>(head, 8, format);
+    raft::put<uint32_t>(head, 12, 28 + more_fields);
+    const uint32_t checksum = io::crc32c(head);
+    head.resize(head.size() + sizeof checksum);
+    raft::put(head, head.size() - sizeof checksum, checksum);
+    return head + image.substr(kHead + sizeof checksum);
+  };
+  ASSERT_EQ(of_format(kImageFormat, 0), image) << "this is where the format stands";
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "mine")}).ok());
+    const FsmState before = fsm.state();
+    const std::vector<std::string> files_before = files(env);
+    for (const std::string& newer : {of_format(kImageFormat + 1, 0), of_format(kImageFormat + 1, 12), of_format(900, 4068)}) {
+      MemorySource checked(newer);
+      EXPECT_TRUE(fsm.check_image(checked, 1020).is(io::ErrorKind::invalid)) << "it is not taken for damage";
+      MemorySource installed(newer);
+      io::Status refused = fsm.install_image(installed, 1020);
+      ASSERT_TRUE(refused.is(io::ErrorKind::invalid));
+      EXPECT_NE(refused.error().message.find("written by a newer Narad release than this build, which reads formats up to 1"),
+                std::string::npos)
+          << refused.error().message;
+      EXPECT_EQ(fsm.state(), before);
+      EXPECT_EQ(files(env), files_before) << "nothing is left beside the live database";
+      EXPECT_FALSE(fsm.is_stopped());
+    }
+    // A number that a flipped bit made is damage, not a newer release.
+    std::string flipped = image;
+    flipped[8] = static_cast<char>(flipped[8] ^ 2);
+    MemorySource damaged(flipped);
+    EXPECT_TRUE(fsm.check_image(damaged, 1020).is(io::ErrorKind::corrupt));
+    EXPECT_EQ(names(fsm), std::vector<std::string>{"mine"});
+    ASSERT_TRUE(fsm.apply({create_entry(2, "more")}).ok()) << "it goes on";
+  }));
+  EXPECT_GT(board.probes["metastore: an image of a newer format is refused"], 0u);
 }
 
 // ---- Install ---------------------------------------------------------------------------------------------------------------

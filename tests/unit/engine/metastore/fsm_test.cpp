@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/metastore/answer.h"
+#include "engine/metastore/database.h"
 #include "io/sim/machine.h"
 #include "io/sim/switches.h"
 #include "io/sim/volume.h"
@@ -391,6 +392,119 @@ TEST_F(FsmTest, AFlushThatFindsNoRoomIsMadeGood) {
         EXPECT_EQ(fsm.audit()->digest_of_rows, fsm.digest());
       },
       {.flush_bytes = 2000}));
+}
+
+TEST_F(FsmTest, ADatabaseThatLostAppliedEntriesWhileAWriteWasSortedOutStopsIt) {
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
+    for (raft::Index index = 1; index <= 3; ++index) {
+      ASSERT_TRUE(fsm.apply({create_entry(index, "t" + std::to_string(index))}).ok());
+    }
+    machine.volume().script({.action = FaultAction::no_space, .op = DiskOp::write, .prefix = kDatabase});
+    const io::Instant began = env.now();
+    io::with_scope([&](io::Scope& scope) {
+      // Between the failed write and the reopening, the write-ahead log loses all that it held.
+      scope.spawn("loss", [&] {
+        io::sleep_for(50ms);
+        const auto listed = env.disk.list("fsm.db/000001");
+        for (const std::string& name : *listed) {
+          if (!name.ends_with(".log")) continue;
+          auto file = env.disk.open(kDatabase + name, io::OpenMode::read_write);
+          ASSERT_TRUE(file.ok()) << file.error().to_text();
+          ASSERT_TRUE((*file)->truncate(0).ok());
+        }
+      });
+      auto answers = fsm.apply({create_entry(4, "t4")});
+      ASSERT_FALSE(answers.ok()) << "nothing is applied on top of a hole";
+      EXPECT_NE(answers.error().message.find("the reopened database is at index 0, behind index 3 that it had applied"),
+                std::string::npos)
+          << answers.error().message;
+    });
+    EXPECT_EQ(machine.volume().scripted_left(), 0u);
+    EXPECT_LT(env.now() - began, 1s) << "it is not tried for half a minute";
+    EXPECT_TRUE(fsm.is_stopped());
+    EXPECT_FALSE(fsm.apply({create_entry(4, "t4")}).ok());
+    keep_log();
+  }));
+  EXPECT_GT(board.probes["metastore: a reopened database had lost entries"], 0u);
+  EXPECT_EQ(lines(io::LogLevel::error, "metastore: stopped applying raft entries; this node leaves raft and exits"), 1u);
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 0u) << "the next start says how far it is, and is given the rest again";
+    for (raft::Index index = 1; index <= 4; ++index) {
+      ASSERT_TRUE(fsm.apply({create_entry(index, "t" + std::to_string(index))}).ok());
+    }
+    EXPECT_EQ(names(fsm), (std::vector<std::string>{"t1", "t2", "t3", "t4"}));
+    EXPECT_EQ(fsm.audit()->digest_of_rows, fsm.digest());
+  }));
+}
+
+// ---- Flushes in the background ---------------------------------------------------------------------------------------------
+
+// Runs RocksDB's background jobs when the test says so, as a slow disk would.
+class SlowHost final : public io::KvHost {
+ public:
+  explicit SlowHost(io::KvHost& host) : host_(host) {}
+  rocksdb::Env* env() override { return host_.env(); }
+  std::string path(std::string_view relative) override { return host_.path(relative); }
+  void pump() override {
+    if (!is_held) host_.pump();
+  }
+
+  bool is_held = false;
+
+ private:
+  io::KvHost& host_;
+};
+
+TEST_F(FsmTest, OneFlushRunsAtATimeAndWhatCameMeanwhileIsFlushedByTheNext) {
+  EXPECT_TRUE(live([&](io::Env& env) {
+    SlowHost host(env.kv);
+    Database database(host, "flushed",
+                      {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20});
+    raft::Index next = 1;
+    // Applies `count` entries, each a batch; on the lane.
+    auto apply = [&](int count) {
+      auto applied = env.store_lane.run([&] {
+        for (int i = 0; i < count; ++i, ++next) {
+          const BatchOutcome outcome = database.apply({create_entry(next, "t" + std::to_string(next))});
+          if (outcome.kind != BatchOutcome::Kind::written) return false;
+        }
+        return true;
+      });
+      return applied.ok() && *applied;
+    };
+    auto durable = [&] { return *env.store_lane.run([&] { return database.durable_index(); }); };
+    auto opened = env.store_lane.run([&] { return database.open(); });
+    ASSERT_TRUE(opened.ok() && opened->ok());
+    host.is_held = true;
+    const char* const kProbe = "metastore: a flush is due while one is under way";
+    for (int i = 0; i < 200 && board.probes[kProbe] == 0; ++i) ASSERT_TRUE(apply(1));
+    ASSERT_EQ(board.probes[kProbe], 1u);
+    EXPECT_EQ(durable(), 0u) << "nothing is said to be durable before its flush has ended";
+    ASSERT_TRUE(apply(20)) << "entries are applied meanwhile";
+    const raft::Index applied = next - 1;
+    EXPECT_EQ(durable(), 0u);
+
+    host.is_held = false;
+    ASSERT_TRUE(apply(1));  // the background runs: this batch finds the first flush ended and begins the one that was due
+    const raft::Index first = durable();
+    EXPECT_GT(first, 0u);
+    ASSERT_TRUE(apply(1));
+    EXPECT_GE(durable(), applied) << "what came during the first flush is not forgotten";
+    const raft::Index known_durable = durable();
+    (void)env.store_lane.run([&] { database.close(); });
+
+    // What is said to be durable is in the tables: it is there without the write-ahead log.
+    const auto listed = env.disk.list("flushed");
+    for (const std::string& name : *listed) {
+      if (!name.ends_with(".log")) continue;
+      ASSERT_TRUE(env.disk.remove("flushed/" + name).ok());
+    }
+    Database again(env.kv, "flushed", {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20});
+    auto reopened = env.store_lane.run([&] { return again.open(); });
+    ASSERT_TRUE(reopened.ok() && reopened->ok());
+    EXPECT_GE(again.state().applied_index, known_durable);
+    (void)env.store_lane.run([&] { again.close(); });
+  }));
 }
 
 // ---- The defence -----------------------------------------------------------------------------------------------------------

@@ -107,6 +107,19 @@ TEST(DomainVersions, RetiredNamesDoNotStayForEverAndStillReadAsNewer) {
   EXPECT_EQ(versions.keyed(Domain::topics, "kept"), kept);
 }
 
+TEST(DomainVersions, CellsStayBoundedHoweverManyNamesThereAreAndAllStillReadAsNewer) {
+  DomainVersions versions;
+  std::vector<uint64_t> seen;
+  for (size_t i = 0; i < 2 * kCellsMax + 10; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    versions.apply({{Domain::topics, name, false}});
+    seen.push_back(versions.keyed(Domain::topics, name));
+    ASSERT_LE(versions.cells(), kCellsMax);
+  }
+  for (size_t i = 0; i < seen.size(); ++i) ASSERT_GE(versions.keyed(Domain::topics, "t" + std::to_string(i)), seen[i]);
+  EXPECT_GT(versions.keyed(Domain::topics, "t0"), seen[0]);
+}
+
 TEST(DomainVersions, ANameThatComesBackIsNotRetired) {
   DomainVersions versions;
   versions.apply({{Domain::topics, "a", true}});
