@@ -12,12 +12,14 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "engine/metastore/database.h"
 #include "engine/metastore/envelope.h"
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/fsm_home.h"
 #include "engine/metastore/topic.h"
 #include "io/check.h"
 #include "io/real/host.h"
@@ -135,6 +137,29 @@ class WatchedMetastore final : public raft::StateMachine {
   io::Instant last_apply_{};
 };
 
+// fsm.db as the server's start finds it, with the watch put over what it opens.
+class WatchedHome final : public raft::StateMachineHome {
+ public:
+  WatchedHome(io::Env& env, SharedMember& shared) : env_(env), shared_(shared), inner_(env, {}) {}
+  raft::StateMachineBuild build() const override { return inner_.build(); }
+  io::Result<raft::StateMachineFacts> look() override { return inner_.look(); }
+  io::Result<std::uint32_t> newest_type_of(raft::ImageSource& image) override { return inner_.newest_type_of(image); }
+  io::Status set_aside(const std::string& reason) override { return inner_.set_aside(reason); }
+  io::Result<raft::StateMachine*> open(const Opening& opening) override {
+    auto opened = inner_.open(opening);
+    if (!opened.ok()) return opened;
+    watched_.emplace(env_, inner_.fsm(), shared_);
+    return static_cast<raft::StateMachine*>(&*watched_);
+  }
+  Fsm& fsm() { return inner_.fsm(); }
+
+ private:
+  io::Env& env_;
+  SharedMember& shared_;
+  engine::metastore::FsmHome inner_;
+  std::optional<WatchedMetastore> watched_;
+};
+
 class Service {
  public:
   Service(io::Env& env, SharedMember& shared, raft::ServerOptions server)
@@ -144,9 +169,6 @@ class Service {
         server_options_(std::move(server)) {}
 
   int run() {
-    auto fsm = Fsm::open(env_, {});
-    if (!fsm.ok()) return fail(fsm.error().to_text());
-    fsm_ = std::move(*fsm);
     io::with_scope([&](io::Scope& scope) {
       scope.spawn("bench/look", [this] { look(); });
       scope.spawn("bench/reads", [this] { read(); });
@@ -156,7 +178,6 @@ class Service {
       }
       scope.cancel();
     });
-    fsm_->close();
     return 0;
   }
 
@@ -166,18 +187,19 @@ class Service {
     return 1;
   }
 
-  // One life of the raft server, over the metastore that stays.
+  // One life of the raft server, and of its metastore.
   void live() {
     raft::ServerOptions options = server_options_;
     options.snapshots.send_bytes_per_second = shared_.send_bytes_per_second;
-    WatchedMetastore metastore(env_, *fsm_, shared_);
+    WatchedHome home(env_, shared_);
     raft::RaftServer server(env_, options);
     io::Status opened = server.read();
-    if (opened.ok()) opened = server.open(metastore);
+    if (opened.ok()) opened = server.open(home);
     auto listener = env_.net.listen(options.address);
     if (!opened.ok() || !listener.ok()) {
       std::_Exit(fail(opened.ok() ? listener.error().to_text() : opened.error().to_text()));
     }
+    fsm_ = &home.fsm();
     server_ = &server;
     io::with_scope([&](io::Scope& scope) {
       scope.spawn("raft", [&server] { server.run(); });
@@ -197,6 +219,7 @@ class Service {
       scope.cancel();
     });
     server_ = nullptr;
+    fsm_ = nullptr;
     shared_.is_running = shared_.is_leader = false;
     if (server.failure()) std::_Exit(fail(server.failure()->to_text()));
   }
@@ -235,7 +258,7 @@ class Service {
     std::uint64_t drawn = 1;
     for (;;) {
       io::sleep_for(500us);
-      if (!shared_.should_read || shared_.rows_filled == 0) continue;
+      if (!shared_.should_read || shared_.rows_filled == 0 || fsm_ == nullptr) continue;
       drawn = drawn * 6364136223846793005u + 1442695040888963407u;
       if (fsm_->get_topic(topic_name("topic-", (drawn >> 33) % shared_.rows_filled)).ok()) ++shared_.reads;
     }
@@ -246,6 +269,7 @@ class Service {
       io::sleep_for(5ms);
       if (shared_.is_cut_off != is_cut_off_) net_.set_cut(is_cut_off_ = shared_.is_cut_off);
       if (shared_.should_forget_gap.exchange(false)) shared_.longest_gap_ns = 0, shared_.rocksdb_bytes_max = 0;
+      if (fsm_ == nullptr) continue;
       shared_.rocksdb_bytes_max = std::max<std::uint64_t>(shared_.rocksdb_bytes_max, fsm_->store_memory().total());
       if (server_ == nullptr) continue;
       const raft::ServerStatus status = server_->status();
@@ -264,7 +288,7 @@ class Service {
   io::Env env_;
   SharedMember& shared_;
   const raft::ServerOptions server_options_;
-  std::unique_ptr<Fsm> fsm_;
+  Fsm* fsm_ = nullptr;  // of the present life
   raft::RaftServer* server_ = nullptr;
   bool is_cut_off_ = false;
   std::uint64_t next_small_ = 0;

@@ -459,7 +459,7 @@ TEST_F(FsmTest, OneFlushRunsAtATimeAndWhatCameMeanwhileIsFlushedByTheNext) {
   EXPECT_TRUE(live([&](io::Env& env) {
     SlowHost host(env.kv);
     Database database(host, "flushed",
-                      {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20});
+                      {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20, .store = {}, .cluster = {}});
     raft::Index next = 1;
     // Applies `count` entries, each a batch; on the lane.
     auto apply = [&](int count) {
@@ -499,7 +499,7 @@ TEST_F(FsmTest, OneFlushRunsAtATimeAndWhatCameMeanwhileIsFlushedByTheNext) {
       if (!name.ends_with(".log")) continue;
       ASSERT_TRUE(env.disk.remove("flushed/" + name).ok());
     }
-    Database again(env.kv, "flushed", {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20});
+    Database again(env.kv, "flushed", {.newest_type = 3, .flush_bytes = 2000, .build = "narad", .block_cache_bytes = 1u << 20, .store = {}, .cluster = {}});
     auto reopened = env.store_lane.run([&] { return again.open(); });
     ASSERT_TRUE(reopened.ok() && reopened->ok());
     EXPECT_GE(again.state().applied_index, known_durable);
