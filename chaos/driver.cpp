@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 constexpr io::Duration kEcho = 5s;
 constexpr io::Duration kDiskEcho = 45s;
 
+Store store_of(const Decision& decision) { return decision.store == "raft" ? Store::raft : Store::metastore; }
+
 bool fits(Trigger trigger, sim::Moment moment) {
   switch (trigger) {
     case Trigger::now: return false;
@@ -143,6 +145,9 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::disk_shrink:
     case Kind::disk_damage:
     case Kind::snapshot_damage:
+    case Kind::store_old:
+    case Kind::store_gone:
+    case Kind::foreign_write:
     case Kind::disk_slow: return strike_disk(decision, nodes, draws);
     case Kind::transfer:
       if (!nodes.empty()) {
@@ -424,6 +429,11 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         world_.explain(node, end + kDiskEcho);
         damage_snapshot(node, decision, draws);
         break;
+      case Kind::store_old:
+        stores_.put_back(node, store_of(decision), decision.gap, decision.down, decision.span);
+        break;
+      case Kind::store_gone: stores_.take_away(node, store_of(decision), decision.down, decision.span); break;
+      case Kind::foreign_write: stores_.write_foreign_row(node, decision.down); break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);
         volume.stall();
@@ -468,6 +478,7 @@ void Driver::heal() {
     network.set_read_delay(machine, 0s);
     machine.clock().set_drift_ppm(0);
   }
+  stores_.restore();
   administrator_.restore();
   world_.note_trouble(world_.now() + kEcho);
 }

@@ -8,6 +8,7 @@
 
 #include "chaos/administrator.h"
 #include "chaos/plan.h"
+#include "chaos/stores.h"
 #include "io/random.h"
 #include "sim/world.h"
 
@@ -52,6 +53,7 @@ class Driver {
   sim::World& world_;
   const Plan& plan_;
   Administrator administrator_{world_};
+  Stores stores_{world_};
   std::vector<Armed> armed_;
   std::vector<uint64_t> capacities_;
   uint64_t struck_ = 0;

@@ -28,6 +28,9 @@ std::string_view kind_name(Kind kind) {
     case Kind::disk_shrink: return "disk_shrink";
     case Kind::disk_damage: return "disk_damage";
     case Kind::snapshot_damage: return "snapshot_damage";
+    case Kind::store_old: return "store_old";
+    case Kind::store_gone: return "store_gone";
+    case Kind::foreign_write: return "foreign_write";
     case Kind::wall_jump: return "wall_jump";
     case Kind::transfer: return "transfer";
     case Kind::take_out: return "take_out";

@@ -42,6 +42,9 @@ enum class Kind {
   disk_slow,   // node, ppm, for: that share of operations takes long
   disk_damage,  // node, down, for: a bit of a synced log entry flips and the process ends; the bit is right again after `for`
   snapshot_damage,  // node, down, for: a bit of the newest snapshot flips and the process ends; right again after `for`
+  store_old,   // node, op, gap, down, for: a store (raft, metastore) is put back to what it was `gap` before
+  store_gone,  // node, op, down, for: a store is not there any more
+  foreign_write,  // node, down: another program writes a row into the metastore
   wall_jump,   // node, by: the calendar clock moves
   transfer,    // node, peers: `node` is asked to hand leadership over, to the first of `peers`
   take_out,    // node, for: an operator demotes and removes the node, and after `for` adds and promotes it again
@@ -84,6 +87,7 @@ struct Decision {
   std::string way;    // one, both
   std::string shape;  // half, ring, isolate, bridge
   std::string op;     // read, write, sync
+  std::string store;  // raft, metastore
   std::string how;    // kill, power_loss
 
   friend bool operator==(const Decision&, const Decision&) = default;
@@ -129,6 +133,7 @@ struct Setup {
   uint64_t list = 5;
   uint64_t race = 5;     // several clients create one name at one moment on different nodes
   uint64_t names = 20;   // the names that the load works on
+  uint64_t proposals_per_minute = 0;  // metadata commands of every type, proposed beside the clients' requests
   io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this
 
   friend bool operator==(const Setup&, const Setup&) = default;

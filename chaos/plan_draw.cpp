@@ -124,6 +124,7 @@ class Drawer {
     setup.read = draws.below(60) + 5;
     setup.list = draws.below(12);
     setup.race = draws.below(3) == 0 ? 0 : draws.below(15) + 1;
+    setup.proposals_per_minute = pick<uint64_t>(draws, {{1, 0}, {2, 120}, {3, 400}, {1, 1'200}});
     // A dense load on few names: only there does the next request for a name come before a new leader has caught up.
     setup.names = setup.ops_per_minute >= 3'000 ? 2 : pick<uint64_t>(draws, {{2, 4}, {4, 20}, {2, 120}});
   }
@@ -251,6 +252,16 @@ class Drawer {
       case Kind::snapshot_damage:
         decision.down = between_ms(draws, 1, 500);
         break;
+      case Kind::store_old:
+        decision.gap = between_ms(draws, 500, 15'000);
+        [[fallthrough]];
+      case Kind::store_gone:
+        decision.store = pick<std::string>(draws, {{1, "raft"}, {2, "metastore"}});
+        decision.down = between_ms(draws, 1, 500);
+        break;
+      case Kind::foreign_write:
+        decision.down = between_ms(draws, 1, 500);
+        break;
       case Kind::disk_stall:
         decision.span = between_ms(draws, 100, 8'000);
         break;
@@ -323,7 +334,7 @@ class Drawer {
         {Kind::wall_jump, 20, 1},  {Kind::drift, 20, 1},
         {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
-        {Kind::snapshot_damage, 20, 1},
+        {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {

@@ -123,6 +123,7 @@ constexpr Setting kSettings[] = {
     number("list", &Setup::list, 0, 1'000'000, "weight of lists"),
     number("race", &Setup::race, 0, 1'000'000, "weight of races for one name"),
     number("names", &Setup::names, 1, 10'000, "topic names that the load works on"),
+    number("proposals_per_minute", &Setup::proposals_per_minute, 0, 60'000, "metadata commands of every type, proposed beside the requests"),
     duration("call_bound", &Setup::call_bound, seconds(1), seconds(600), "a client gives up on an answer after this"),
 };
 
@@ -186,6 +187,7 @@ const std::vector<Key>& keys() {
         word_key("way", &Decision::way, "one|both"),
         word_key("shape", &Decision::shape, "half|ring|isolate|bridge"),
         word_key("op", &Decision::op, "read|write|sync"),
+        word_key("store", &Decision::store, "raft|metastore"),
         word_key("how", &Decision::how, "kill|power_loss"),
     };
   }();
@@ -222,6 +224,10 @@ constexpr KindRow kKinds[] = {
      "a bit of a synced log entry flips and the process ends: it cannot start until the bit is right again"},
     {Kind::snapshot_damage, "node down for",
      "a bit of the newest snapshot flips and the process ends: it goes by the older one, or cannot start until the bit is right"},
+    {Kind::store_old, "node store gap down for",
+     "the node is killed and finds one of its stores as it was `gap` before; one that cannot start with it gets it back after `for`"},
+    {Kind::store_gone, "node store down for", "the node is killed and finds one of its stores gone; likewise"},
+    {Kind::foreign_write, "node down", "the node is killed and another program writes a row into its metastore"},
     {Kind::wall_jump, "node by", "the calendar clock moves"},
     {Kind::transfer, "node peers", "asked to hand leadership over to the first of peers"},
     {Kind::take_out, "node for", "demoted and removed, and after `for` added and promoted again"},

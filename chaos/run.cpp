@@ -47,6 +47,7 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.load.race = setup.race;
   options.load.names = setup.names;
   options.load.call_bound = setup.call_bound;
+  options.load.proposals_per_minute = setup.proposals_per_minute;
   return options;
 }
 
@@ -81,6 +82,7 @@ RunResult run_plan(const Plan& plan, const RunOptions& options) {
     driver.heal();
     sim::check_liveness(world, bounds_of(plan.setup));
   }
+  world.check_proposals();
   if (!world.violation() && !world.io().stopped()) {
     result.searches_undecided =
         sim::check_history(world, options.search.value_or(plan.seed % kSearchEvery == 0), kSearchStepsMax);

@@ -271,7 +271,7 @@ io::Status Node::serve(io::Event& stop) {
     serving_since_ = env_.now();
     env_.log.info("http listening", {{"addr", http_->address()}, {"cluster_addr", cluster_listener_->address()}});
     if (hooks_.started) {
-      hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, http_->address(), cluster_listener_->address()});
+      hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, *proposer_, scope, http_->address(), cluster_listener_->address()});
     }
     while (!raft_ended && !stop.is_set()) {
       changed.wait();

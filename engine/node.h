@@ -15,6 +15,8 @@ class RaftServer;
 
 namespace engine {
 
+class Proposer;
+
 namespace metastore {
 class Fsm;
 class Replica;
@@ -30,6 +32,9 @@ struct NodeView {
   raft::RaftServer& raft;
   metastore::Replica& replica;
   cluster::LeaderConfirm& confirm;
+  Proposer& proposer;  // waits for what it proposes
+  // Of everything that serves: what a watcher spawns in it may use the view until it is cancelled.
+  io::Scope& scope;
   std::string http_address;     // as bound
   std::string cluster_address;  // as bound
 };

@@ -29,7 +29,7 @@ Proposed::Outcome outcome_of(const raft::Proposed& proposed) {
 
 Proposed RaftProposer::propose(std::string command, io::Instant deadline) {
   raft::Proposed proposed = raft_.propose(std::move(command), deadline);
-  return Proposed{outcome_of(proposed), std::move(proposed.answer), std::move(proposed.reason)};
+  return Proposed{outcome_of(proposed), proposed.index, std::move(proposed.answer), std::move(proposed.reason)};
 }
 
 // Raft's barrier covers what was committed when it was called. Entries of our own that were appended and not yet committed, of

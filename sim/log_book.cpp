@@ -56,14 +56,17 @@ std::optional<Violation> LogBook::applied(int node, uint64_t life, const raft::E
                          at_index(lines_.size() + 1),
                      now);
   }
-  if (replica_.apply(entry) != answer) {
+  const Replica::Applied expected = replica_.apply(entry);
+  if (expected.answer != answer) {
     return violation("an entry has the same answer on every node",
                      the_node(node) + " answered the entry at " + at_index(entry.index) +
                          " otherwise than the entries up to there make it" + (refused ? " (refused here)" : " (done here)"),
                      now);
   }
   Line line{entry.term, entry.type, content, answer_hash, node, now, std::nullopt, ""};
-  if (change) {
+  if (!change) {
+    follow(entry.index, expected);
+  } else {
     const Verdict verdict = model_.apply(entry.index, *change);
     if ((verdict == Verdict::done) == refused) {
       return violation("the state machine answers as the model does",
@@ -91,13 +94,22 @@ std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest,
 
 void LogBook::applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now) {
   NARAD_CHECK(entry.index == lines_.size() + 1, "unseen entries are taken in order");
-  const uint64_t answer = io::stable_hash(replica_.apply(entry));
-  Line line{entry.term, entry.type, io::stable_hash(entry.bytes()), answer, node, now, std::nullopt, ""};
-  if (change && model_.apply(entry.index, *change) == Verdict::done) {
+  const Replica::Applied expected = replica_.apply(entry);
+  Line line{entry.term, entry.type, io::stable_hash(entry.bytes()), io::stable_hash(expected.answer), node, now, std::nullopt, ""};
+  if (!change) {
+    follow(entry.index, expected);
+  } else if (model_.apply(entry.index, *change) == Verdict::done) {
     line.change = change->kind;
     line.name = change->topic.name;
   }
   lines_.push_back(std::move(line));
+}
+
+// The clients' own topics are changed by the clients' commands alone, which the model judges by itself.
+void LogBook::follow(Index index, const Replica::Applied& applied) {
+  for (const auto& [name, topic] : applied.topics) {
+    model_.follow(index, name, topic ? std::optional(model_topic(*topic)) : std::nullopt);
+  }
 }
 
 void LogBook::restarted(int node, uint64_t life, Index index) { positions_[node] = Position{life, index}; }

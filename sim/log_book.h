@@ -28,7 +28,7 @@ class LogBook {
     uint64_t answer = 0;   // hash of the state machine's answer
     int node = 0;          // who applied it first ...
     io::Instant at{};      // ... and when
-    std::optional<ChangeKind> change;  // what it did, when the model decodes it and it was not refused
+    std::optional<ChangeKind> change;  // what it did, when it is one of the clients' commands and was not refused
     std::string name;
   };
 
@@ -51,6 +51,7 @@ class LogBook {
   // What `node`'s state machine has applied, as far as it told.
   Index applied_index(int node) const;
   const TopicModel& model() const { return model_; }
+  const Replica& replica() const { return replica_; }
 
  private:
   struct Position {
@@ -61,6 +62,8 @@ class LogBook {
 
   std::deque<Line> lines_;
   std::map<int, Position> positions_;
+  void follow(Index index, const Replica::Applied& applied);
+
   TopicModel model_;
   Replica replica_{engine::metastore::kNewestEntryType};
 };

@@ -8,9 +8,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/metastore/apply.h"
+#include "engine/metastore/topic.h"
 #include "raft/types.h"
 
 namespace sim {
@@ -20,8 +24,13 @@ class Replica {
   // `newest_type`: of the release that evaluates; an entry of a newer type changes nothing here.
   explicit Replica(uint32_t newest_type) : newest_type_(newest_type) {}
 
-  // Entries come in order, from index 1 on; returns the answer.
-  std::string apply(const raft::Entry& entry);
+  struct Applied {
+    std::string answer;
+    // Topics that the entry made, changed or removed, with their records as stored; nothing for a removed one.
+    std::vector<std::pair<std::string, std::optional<engine::metastore::Topic>>> topics;
+  };
+  // Entries come in order, from index 1 on.
+  Applied apply(const raft::Entry& entry);
   raft::Index last_index() const { return digests_.size(); }
   // The digest of the state after `index` (0: the empty state); index <= last_index().
   uint64_t digest_at(raft::Index index) const { return index == 0 ? 0 : digests_[index - 1]; }

@@ -15,6 +15,11 @@ const char* to_string(Verdict verdict) {
   return "";
 }
 
+Topic model_topic(const engine::metastore::Topic& record) {
+  return Topic{record.name, record.id, record.partitions, record.retention_ms, record.visibility_timeout_ms,
+               record.max_in_flight_per_partition, record.max_acked_ahead_per_partition, record.created_at};
+}
+
 std::string fold_case(std::string_view name) {
   std::string folded(name);
   for (char& c : folded) {
@@ -57,6 +62,14 @@ Verdict TopicModel::apply(Index index, const Change& change) {
     effects_.emplace(*call, index);
   }
   return Verdict::done;
+}
+
+void TopicModel::follow(Index index, const std::string& name, std::optional<Topic> topic) {
+  NARAD_CHECK(changes_.empty() || changes_.back() <= index, "the model is told entries in order");
+  if (topic && now(name) == nullptr) {
+    created_.emplace(topic->id, index);
+  }
+  put(index, name, std::move(topic));
 }
 
 void TopicModel::put(Index index, const std::string& name, std::optional<Topic> topic) {

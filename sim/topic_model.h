@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/metastore/topic.h"
 #include "sim/history.h"
 
 namespace sim {
@@ -24,6 +25,9 @@ struct Change {
   Topic topic;  // remove: only the name
 };
 
+// The fields of a record that clients see.
+Topic model_topic(const engine::metastore::Topic& record);
+
 enum class Verdict { done, already_exists, not_found };
 
 const char* to_string(Verdict verdict);
@@ -32,6 +36,8 @@ class TopicModel {
  public:
   // Indexes rise; those without a change need not be told.
   Verdict apply(Index index, const Change& change);
+  // What an entry of another kind made of the name's topic; nothing: it is gone.
+  void follow(Index index, const std::string& name, std::optional<Topic> topic);
 
   // The topic as it is after `index`; nullptr when there is none.
   const Topic* at(const std::string& name, Index index) const;

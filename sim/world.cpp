@@ -6,6 +6,8 @@
 #include "engine/metastore/fsm.h"
 #include "raft/server.h"
 #include "sim/bounds.h"
+#include "sim/command_draws.h"
+#include "sim/proposals.h"
 
 namespace sim {
 namespace {
@@ -119,6 +121,16 @@ void World::start() {
   for (int i = 0; i < options_.nodes; ++i) {
     start_node(i);
   }
+  if (options_.load.proposals_per_minute > 0) {
+    proposals_ = std::make_unique<Proposals>(*this, options_.load.proposals_per_minute);
+    proposals_->start();
+  }
+}
+
+void World::check_proposals() {
+  if (proposals_ && !violation_) {
+    proposals_->check_history();
+  }
 }
 
 // ---- lives -----------------------------------------------------------------------------------------------------------------
@@ -126,6 +138,11 @@ void World::start() {
 void World::start_node(int index) {
   Node& node = nodes_[static_cast<size_t>(index)];
   if (violation_ || is_closing_ || node.machine->process() != nullptr) {
+    return;
+  }
+  if (node.program) {
+    node.runs_program = true;
+    node.machine->start(std::exchange(node.program, nullptr));
     return;
   }
   ++counts_.starts;
@@ -156,6 +173,7 @@ int World::run(int index, io::Env& env) {
     self.view.emplace(view);
     self.was_started = true;
     self.failed_starts = 0;
+    ++self.good_starts;
     take_restart(index, view);
   };
   hooks.stopping = [&node] { node.view.reset(); };
@@ -196,6 +214,10 @@ void World::on_end(int index, io::sim::Incarnation& life) {
   }
   note_trouble(now() + 5s);
   io::Duration down = node.next_down.value_or(kRestartDelay);
+  if (std::exchange(node.runs_program, false)) {
+    io_->after(down, [this, index] { start_node(index); });
+    return;
+  }
   if (life.ending() == io::sim::Ending::exited && life.exit_code().value_or(0) != 0) {
     if (now() > node.explained_until) {
       fail(node.was_started ? "a node gives up only for a reason" : "a node refuses to start only for a reason",
@@ -212,6 +234,11 @@ void World::on_end(int index, io::sim::Incarnation& life) {
 void World::kill(int node, io::Duration down) {
   set_next_down(node, down);
   machine(node).kill();
+}
+
+void World::kill_and_run(int node, io::Duration down, std::function<int(io::Env&)> program) {
+  nodes_[static_cast<size_t>(node)].program = std::move(program);
+  kill(node, down);
 }
 
 void World::power_loss(int node, io::Duration down) {
@@ -357,18 +384,17 @@ std::optional<Change> decode_change(const raft::Entry& entry) {
     return std::nullopt;
   }
   const auto convert = [](ChangeKind kind, const std::optional<ms::Topic>& topic) -> std::optional<Change> {
-    if (!topic) {
+    if (!topic || is_command_topic(topic->name)) {
       return std::nullopt;
     }
-    return Change{kind, Topic{topic->name, topic->id, topic->partitions, topic->retention_ms, topic->visibility_timeout_ms,
-                              topic->max_in_flight_per_partition, topic->max_acked_ahead_per_partition, topic->created_at}};
+    return Change{kind, model_topic(*topic)};
   };
   switch (static_cast<ms::EntryType>(envelope->type)) {
     case ms::EntryType::create_topic: return convert(ChangeKind::create, ms::decode_create_topic(envelope->payload));
     case ms::EntryType::update_topic: return convert(ChangeKind::update, ms::decode_update_topic(envelope->payload));
     case ms::EntryType::delete_topic: {
       const auto name = ms::decode_delete_topic(envelope->payload);
-      if (!name) {
+      if (!name || is_command_topic(*name)) {
         return std::nullopt;
       }
       Change change;

@@ -31,6 +31,8 @@
 
 namespace sim {
 
+class Proposals;
+
 struct WorldOptions {
   uint64_t seed = 0;
   std::set<io::Defence> defects;  // switched on while the world lives
@@ -79,6 +81,8 @@ class World {
   void kill(int node, io::Duration down);
   void power_loss(int node, io::Duration down);
   void stop(int node, io::Duration down);  // gracefully
+  // Kills the node, runs `program` on its machine instead, once, and then starts the node again after `down`.
+  void kill_and_run(int node, io::Duration down, std::function<int(io::Env&)> program);
   // When the node ends next, however that happens, it is started again after `down`.
   void set_next_down(int node, io::Duration down) { nodes_[static_cast<size_t>(node)].next_down = down; }
   // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
@@ -90,6 +94,8 @@ class World {
   // The live node that leads in the highest term; -1 when none does.
   int leader() const;
   bool is_up(int node) const;
+  // Lives of the node that came as far as serving.
+  uint64_t good_starts(int node) const { return nodes_[static_cast<size_t>(node)].good_starts; }
 
   // ---- For clients ---------------------------------------------------------------------------------------------------------
   // Takes down what the world sees as a call is made; the reference stays valid.
@@ -100,6 +106,8 @@ class World {
   io::Event& load_over_event() { return load_over_event_; }
   // No new calls; those under way go on.
   void end_load();
+  // What the load's proposals were answered, against the log. Once nothing is under way.
+  void check_proposals();
   uint64_t calls_pending() const { return pending_.size(); }
 
   // ---- What is known -------------------------------------------------------------------------------------------------------
@@ -138,6 +146,9 @@ class World {
     std::optional<io::Duration> next_down;
     io::Instant explained_until{};
     uint32_t failed_starts = 0;
+    uint64_t good_starts = 0;
+    std::function<int(io::Env&)> program;  // to run instead, next
+    bool runs_program = false;
   };
 
   void start_node(int node);
@@ -168,6 +179,7 @@ class World {
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> pending_;
   io::Instant trouble_until_{};
+  std::unique_ptr<Proposals> proposals_;
   std::function<void(Moment, int)> on_moment_;
   std::function<void(std::string_view)> log_tap_;
   std::optional<RaftTrace> raft_trace_;

@@ -18,6 +18,7 @@ struct Proposed {
     stopped,     // this node has left raft; certainly not appended
   };
   Outcome outcome = Outcome::unknown;
+  raft::Index index = 0;  // of what was applied
   std::string answer;
   std::string reason;  // of what was not applied, for people
 };

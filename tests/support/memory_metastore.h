@@ -85,9 +85,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
     }
     io::sleep_for(delay);
     if (outcome != engine::Proposed::Outcome::applied) {
-      return {outcome, "", "as the test wants it"};
+      return {outcome, 0, "", "as the test wants it"};
     }
-    return {outcome, apply(std::move(command)), ""};
+    return {outcome, 0, apply(std::move(command)), ""};
   }
   io::Status barrier(io::Instant) override {
     ++barriers;

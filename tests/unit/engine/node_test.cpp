@@ -227,7 +227,7 @@ TEST_F(NodeTest, ANodeWhoseLogIsOlderThanItsMetastoreNeitherVotesNorLeads) {
     start(b);
     world.run_for(5s);
     ASSERT_EQ(nodes[b].exit_code, 1);
-    EXPECT_NE(nodes[b].reason.find("raft's state is older than the state machine"), std::string::npos) << nodes[b].reason;
+    EXPECT_NE(nodes[b].reason.find("raft state is older than fsm.db"), std::string::npos) << nodes[b].reason;
     EXPECT_TRUE(volume.copy("").files == before.files) << "a refused start changed the disk";
   }
   EXPECT_FALSE(leader().has_value()) << "C and a log that lost its end are no quorum";

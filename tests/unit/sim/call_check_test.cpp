@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/call_check.h"
+#include "tests/support/topics.h"
 
 namespace sim {
 namespace {
@@ -17,9 +18,14 @@ class CallCheckTest : public ::testing::Test {
   Index entry(ChangeKind kind, std::string name, std::string id, int64_t retention, int64_t when, int64_t partitions = 3) {
     const Index index = book.last_index() + 1;
     const bool refused = kind == ChangeKind::create ? book.model().now(name) != nullptr : book.model().now(name) == nullptr;
-    raft::Entry e{1, index, raft::EntryType::command, std::make_shared<const std::string>(std::to_string(index))};
+    engine::metastore::Topic record = tests::make_topic(name, static_cast<int32_t>(partitions));
+    record.id = id;
+    record.retention_ms = retention;
+    const raft::Entry e = tests::make_entry(index, kind == ChangeKind::create   ? engine::metastore::encode_create_topic(record)
+                                                   : kind == ChangeKind::update ? engine::metastore::encode_update_topic(record)
+                                                                                : engine::metastore::encode_delete_topic(name));
     Change change{kind, topic(std::move(name), std::move(id), retention, partitions)};
-    EXPECT_FALSE(book.applied(0, 1, e, refused ? "no" : "ok", refused, change, at(when)));
+    EXPECT_FALSE(book.applied(0, 1, e, sound.apply(e).answer, refused, change, at(when)));
     return index;
   }
 
@@ -53,6 +59,7 @@ class CallCheckTest : public ::testing::Test {
   }
 
   LogBook book;
+  Replica sound{engine::metastore::kNewestEntryType};  // answers as a sound node does
   CallCheck check{book};
 };
 

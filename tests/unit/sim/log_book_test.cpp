@@ -29,7 +29,7 @@ struct Sound {
 Sound sound(const std::vector<raft::Entry>& entries) {
   Replica replica(engine::metastore::kNewestEntryType);
   Sound result;
-  for (const raft::Entry& entry : entries) result.answers.push_back(replica.apply(entry));
+  for (const raft::Entry& entry : entries) result.answers.push_back(replica.apply(entry).answer);
   result.digest = replica.digest_at(replica.last_index());
   return result;
 }

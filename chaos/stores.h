@@ -1,0 +1,53 @@
+// What may happen to the two stores of a node, raft's state and the metastore, while the node is down: one of them is put back to an
+// older moment (a backup), or is gone, or another program has written into the metastore.
+//
+// Within the envelope: raft's state is only put back to a moment whose log the metastore has outrun, and only taken away beside
+// a metastore that holds something, so that the node can tell, and must refuse to start. A node that cannot start with what it finds gets
+// back what it had, when the fault ends.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "io/random.h"
+#include "io/sim/file_tree.h"
+#include "io/time.h"
+#include "sim/world.h"
+
+namespace chaos {
+
+enum class Store { raft, metastore };
+
+class Stores {
+ public:
+  explicit Stores(sim::World& world) : world_(world) {}
+
+  // A copy is taken now; `age` later the node is killed, and finds that copy in the store's place when it starts after `down`. `span`
+  // after that a node that has not started gets back what it had.
+  void put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span);
+  // The node is killed and finds the store gone.
+  void take_away(int node, Store store, io::Duration down, io::Duration span);
+  // The node is killed, another program writes a row into its metastore, and it starts after `down`.
+  void write_foreign_row(int node, io::Duration down);
+  // No more: what is still away comes back at once.
+  void restore();
+
+ private:
+  struct Away {
+    int node = 0;
+    std::string path;
+    io::sim::FileTree::Image original;
+    uint64_t starts = 0;  // of the node, when it was killed
+    bool is_over = false;
+  };
+
+  bool may_go(int node, Store store, raft::Index reaches) const;
+  void replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span);
+  void end(Away& away);
+
+  sim::World& world_;
+  std::deque<Away> away_;
+  bool is_restoring_ = false;
+};
+
+}  // namespace chaos

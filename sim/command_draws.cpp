@@ -1,0 +1,337 @@
+#include "sim/command_draws.h"
+
+#include <optional>
+
+#include "engine/metastore/kept_rows.h"
+#include "io/check.h"
+
+namespace sim {
+
+namespace ms = engine::metastore;
+using ms::EntryType;
+
+namespace {
+
+constexpr uint64_t kTopics = 6;
+constexpr uint64_t kUsers = 4;
+constexpr uint64_t kMembers = 4;
+constexpr uint64_t kRemotes = 3;
+
+}  // namespace
+
+bool is_command_topic(std::string_view name) { return !name.empty() && (name[0] == 'm' || name[0] == 'M'); }
+
+// What a draw may know.
+struct CommandDraws::Context {
+  const ms::MemoryRows& rows;
+  int64_t now_seconds;
+
+  std::optional<std::string> find(ms::Bucket bucket, std::string_view key) const {
+    const auto found = rows.rows().find(ms::row_key(bucket, key));
+    return found == rows.rows().end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<ms::Topic> topic(const std::string& name) const {
+    const auto bytes = find(ms::Bucket::topics, name);
+    return bytes ? ms::decode_topic(*bytes) : std::nullopt;
+  }
+  // The incarnation that stands under the name; some other when there is none.
+  std::string id_of(const std::string& name) const {
+    const auto known = topic(name);
+    return known ? known->id : "00000000000000ff";
+  }
+  std::optional<ms::Member> member(const std::string& id) const {
+    const auto bytes = find(ms::Bucket::members, id);
+    return bytes ? ms::decode_member(*bytes) : std::nullopt;
+  }
+  std::optional<ms::Remote> remote(const std::string& name) const {
+    const auto bytes = find(ms::Bucket::remotes, name);
+    return bytes ? ms::decode_remote(*bytes) : std::nullopt;
+  }
+  // The version that would follow the topic's newest schema.
+  int64_t next_schema(const std::string& topic) const {
+    const auto head = ms::decode_schema_head(find(ms::Bucket::schema_heads, topic).value_or(""));
+    return (head ? head->versions : 0) + 1;
+  }
+};
+
+ms::Command CommandDraws::draw(const ms::MemoryRows& rows, uint32_t newest_type, int64_t now_seconds) {
+  const Context context{rows, now_seconds};
+  const auto type = static_cast<EntryType>(stream_.below(newest_type) + 1);
+  switch (type) {
+    case EntryType::create_topic:
+    case EntryType::update_topic:
+    case EntryType::delete_topic:
+    case EntryType::create_topic_linked:
+    case EntryType::update_topic_if:
+    case EntryType::delete_topic_if:
+    case EntryType::put_schema:
+    case EntryType::put_schema_if: return draw_topic(context, type);
+    case EntryType::attach_child:
+    case EntryType::detach_child:
+    case EntryType::attach_child_if:
+    case EntryType::detach_child_if: return draw_link(context, type);
+    case EntryType::assign_partition:
+    case EntryType::set_move_target:
+    case EntryType::complete_move:
+    case EntryType::abort_move:
+    case EntryType::place_partition:
+    case EntryType::prune_assignment: return draw_assignment(context, type);
+    case EntryType::register_member:
+    case EntryType::heartbeat_member:
+    case EntryType::mark_member_dead:
+    case EntryType::set_member_draining:
+    case EntryType::remove_member:
+    case EntryType::readmit_member:
+    case EntryType::mark_member_dead_if: return draw_member(context, type);
+    case EntryType::create_user:
+    case EntryType::update_user:
+    case EntryType::delete_user:
+    case EntryType::seed_root_user:
+    case EntryType::set_user_password:
+    case EntryType::set_user_grants:
+    case EntryType::delete_user_releasing: return draw_user(context, type);
+    case EntryType::attach_remote_child:
+    case EntryType::change_remote_child:
+    case EntryType::create_remote:
+    case EntryType::change_remote:
+    case EntryType::delete_remote: return draw_remote(context, type);
+  }
+  NARAD_CHECK(false, "every type is drawn somewhere");
+}
+
+std::string CommandDraws::topic_name() {
+  std::string name = name_of('m', kTopics);
+  if (one_in(16)) name[0] = 'M';  // the same name to people
+  return name;
+}
+
+std::string CommandDraws::hex_id() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string id;
+  for (int i = 0; i < 16; ++i) id += kDigits[stream_.below(16)];
+  return id;
+}
+
+std::string CommandDraws::schema() {
+  // Equal values in other spellings among them.
+  static constexpr const char* kSchemas[] = {R"({"type":"object"})", R"({ "type" : "object" })", R"({"type":"object","minProperties":1})",
+                                             R"({"minProperties":1.0,"type":"object"})", R"({"type":"string"})"};
+  return kSchemas[stream_.below(std::size(kSchemas))];
+}
+
+ms::Topic CommandDraws::topic(const Context& context) {
+  ms::Topic topic;
+  topic.name = topic_name();
+  topic.id = hex_id();
+  topic.partitions = static_cast<int32_t>(1 + stream_.below(4));
+  topic.visibility_timeout_ms = 30'000;
+  topic.max_in_flight_per_partition = static_cast<int64_t>(1 + stream_.below(100));
+  topic.max_acked_ahead_per_partition = 1'024;
+  topic.created_at = context.now_seconds;
+  if (one_in(3)) topic.owner = name_of('u', kUsers);
+  return topic;
+}
+
+std::vector<int64_t> CommandDraws::offsets(const Context& context, const std::string& parent) {
+  const auto known = context.topic(parent);
+  std::vector<int64_t> result(static_cast<size_t>(known ? known->partitions : 1), static_cast<int64_t>(stream_.below(50)));
+  if (one_in(12)) result.push_back(1);
+  return result;
+}
+
+ms::Command CommandDraws::draw_topic(const Context& context, EntryType type) {
+  const std::string name = topic_name();
+  const std::string expected = one_in(5) ? hex_id() : context.id_of(name);
+  const int64_t version = one_in(6) ? static_cast<int64_t>(stream_.below(5)) : context.next_schema(name);
+  switch (type) {
+    case EntryType::create_topic: return ms::CreateTopic{topic(context)};
+    case EntryType::update_topic: return ms::UpdateTopic{topic(context)};
+    case EntryType::delete_topic: return ms::DeleteTopic{name};
+    case EntryType::create_topic_linked: {
+      ms::CreateTopicLinked create{topic(context), one_in(2) ? schema() : "", std::nullopt};
+      if (one_in(2)) {
+        ms::ParentLink link;
+        link.parent = topic_name();
+        link.parent_id = context.id_of(link.parent);
+        link.epoch = hex_id();
+        link.delay_ms = one_in(3) ? 5'000 : 0;
+        link.offsets = offsets(context, link.parent);
+        create.link = link;
+      }
+      return create;
+    }
+    case EntryType::update_topic_if: {
+      ms::UpdateTopicIf update{topic(context), ""};
+      update.expected_id = one_in(5) ? hex_id() : context.id_of(update.topic.name);
+      return update;
+    }
+    case EntryType::delete_topic_if: return ms::DeleteTopicIf{name, expected};
+    case EntryType::put_schema: return ms::PutSchema{name, version, schema()};
+    default: return ms::PutSchemaIf{name, version, schema(), expected};
+  }
+}
+
+ms::Command CommandDraws::draw_link(const Context& context, EntryType type) {
+  ms::AttachChild attach;
+  attach.parent = topic_name();
+  attach.child = topic_name();
+  if (const auto parent = context.topic(attach.parent); parent && !parent->children.empty() && one_in(2)) {
+    attach.child = parent->children[stream_.below(parent->children.size())];
+  }
+  attach.epoch = hex_id();
+  attach.delay_ms = one_in(3) ? static_cast<int64_t>(stream_.below(60'000)) : 0;
+  attach.offsets = offsets(context, attach.parent);
+  const std::string parent_id = one_in(6) ? hex_id() : context.id_of(attach.parent);
+  const std::string child_id = one_in(6) ? hex_id() : context.id_of(attach.child);
+  switch (type) {
+    case EntryType::attach_child: return attach;
+    case EntryType::detach_child: return ms::DetachChild{attach.parent, attach.child};
+    case EntryType::attach_child_if: return ms::AttachChildIf{attach, parent_id, child_id};
+    default: return ms::DetachChildIf{attach.parent, attach.child, parent_id, child_id};
+  }
+}
+
+ms::Command CommandDraws::draw_assignment(const Context& context, EntryType type) {
+  const std::string name = topic_name();
+  const auto partition = static_cast<int32_t>(stream_.below(4));
+  const std::string owner = name_of('w', kMembers);
+  const std::string target = name_of('w', kMembers);
+  switch (type) {
+    case EntryType::assign_partition: return ms::AssignPartition{{name, partition, owner, one_in(3) ? target : ""}};
+    case EntryType::set_move_target: return ms::SetMoveTarget{name, partition, one_in(5) ? "" : target};
+    case EntryType::complete_move: return ms::CompleteMove{name, partition, owner, target};
+    case EntryType::abort_move: return ms::AbortMove{name, partition, target};
+    case EntryType::place_partition: return ms::PlacePartition{name, partition, owner, one_in(5) ? hex_id() : context.id_of(name)};
+    default: return ms::PruneAssignment{name, partition};
+  }
+}
+
+ms::Command CommandDraws::draw_member(const Context& context, EntryType type) {
+  const std::string id = name_of('w', kMembers);
+  const auto known = context.member(id);
+  const int64_t heard = known ? known->last_heartbeat : 0;
+  switch (type) {
+    case EntryType::register_member: {
+      ms::Member member;
+      member.id = id;
+      member.addr = id + ":7942";
+      member.cluster_addr = id + ":7943";
+      member.last_heartbeat = context.now_seconds;
+      member.build = "3.2.0";
+      member.entry_types = ms::kNewestEntryType;
+      return ms::RegisterMember{member};
+    }
+    case EntryType::heartbeat_member: return ms::HeartbeatMember{id, context.now_seconds - static_cast<int64_t>(stream_.below(3))};
+    case EntryType::mark_member_dead: return ms::MarkMemberDead{id};
+    case EntryType::set_member_draining: return ms::SetMemberDraining{id, one_in(2)};
+    case EntryType::remove_member: return ms::RemoveMember{id, context.now_seconds};
+    case EntryType::readmit_member: return ms::ReadmitMember{id, context.now_seconds};
+    default: return ms::MarkMemberDeadIf{id, one_in(4) ? heard - 1 : heard};
+  }
+}
+
+ms::User CommandDraws::user(const Context& context) {
+  ms::User user;
+  user.username = name_of('u', kUsers);
+  user.password_hash = "$2b$10$" + hex_id();
+  if (one_in(2)) user.grants.push_back({"produce", {"m*"}});
+  user.created_at_ms = user.updated_at_ms = context.now_seconds * 1'000;
+  return user;
+}
+
+ms::Command CommandDraws::draw_user(const Context& context, EntryType type) {
+  const std::string name = one_in(8) ? "root" : name_of('u', kUsers);
+  const int64_t at_ms = context.now_seconds * 1'000;
+  switch (type) {
+    case EntryType::create_user: return ms::CreateUser{user(context)};
+    case EntryType::update_user: return ms::UpdateUser{user(context)};
+    case EntryType::delete_user: return ms::DeleteUser{name};
+    case EntryType::seed_root_user: {
+      ms::User root = user(context);
+      root.username = "root";
+      root.root = true;
+      return ms::SeedRootUser{root};
+    }
+    case EntryType::set_user_password: return ms::SetUserPassword{name, "$2b$10$" + hex_id(), at_ms};
+    case EntryType::set_user_grants: return ms::SetUserGrants{name, {{"consume", {topic_name()}}}, at_ms};
+    default: return ms::DeleteUserReleasing{name};
+  }
+}
+
+ms::RemoteLink CommandDraws::link() {
+  ms::RemoteLink link;
+  link.name = name_of('r', kRemotes);
+  link.topic = name_of('t', 2);
+  link.target_id = hex_id();
+  link.lanes = static_cast<int32_t>(stream_.below(4));
+  return link;
+}
+
+ms::Command CommandDraws::draw_remote(const Context& context, EntryType type) {
+  const std::string name = name_of('r', kRemotes);
+  const auto known = context.remote(name);
+  const std::string parent = topic_name();
+  const auto parent_topic = context.topic(parent);
+  switch (type) {
+    case EntryType::attach_remote_child: {
+      ms::AttachRemoteChild attach;
+      attach.parent = parent;
+      attach.parent_id = one_in(6) ? hex_id() : context.id_of(parent);
+      attach.stub = topic_name();
+      attach.stub_id = hex_id();
+      attach.epoch = hex_id();
+      attach.offsets = offsets(context, parent);
+      attach.remote = link();
+      attach.created_at = context.now_seconds;
+      attach.actor = "root";
+      attach.request_id = hex_id();
+      return attach;
+    }
+    case EntryType::change_remote_child: {
+      ms::ChangeRemoteChild change;
+      change.parent = parent;
+      change.stub = parent_topic && !parent_topic->children.empty()
+                        ? parent_topic->children[stream_.below(parent_topic->children.size())]
+                        : topic_name();
+      const auto stub = context.topic(change.stub);
+      change.epoch = stub && !one_in(6) ? stub->attach_epoch : hex_id();
+      if (one_in(2)) change.pause = ms::PauseChange{one_in(2), "by hand", "root", context.now_seconds * 1'000};
+      if (one_in(3)) change.lanes = static_cast<int32_t>(stream_.below(10));
+      if (one_in(3)) change.skip = ms::SkipOffset{static_cast<int32_t>(stream_.below(3)), static_cast<int64_t>(stream_.below(9))};
+      change.actor = "root";
+      change.request_id = hex_id();
+      return change;
+    }
+    case EntryType::create_remote: {
+      ms::CreateRemote create;
+      create.record.name = name;
+      create.record.url = "https://" + name + ".example:7942";
+      create.record.username = "narad";
+      create.record.credential = "sealed-" + hex_id();
+      create.record.fingerprint = "key-1";
+      create.salt = "0123456789abcdef";
+      create.sealed_at_ms = context.now_seconds * 1'000;
+      create.actor = "root";
+      create.request_id = hex_id();
+      return create;
+    }
+    case EntryType::change_remote: {
+      ms::ChangeRemote change;
+      change.name = name;
+      if (one_in(2)) change.fields.username = name_of('n', 2);
+      if (change.fields.is_empty() || one_in(3)) {
+        change.credential = "sealed-" + hex_id();
+        change.fingerprint = "key-1";
+        if (known && !one_in(5)) change.sealed_against = ms::SealedAgainst{known->url, known->username, known->ca_pem};
+      }
+      change.read_revision = known ? known->revision : 1;
+      change.sealed_at_ms = context.now_seconds * 1'000;
+      change.actor = "root";
+      change.request_id = hex_id();
+      return change;
+    }
+    default: return ms::DeleteRemote{name, one_in(4), "root", hex_id()};
+  }
+}
+
+}  // namespace sim

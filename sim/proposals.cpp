@@ -1,0 +1,126 @@
+#include "sim/proposals.h"
+
+#include <memory>
+#include <utility>
+
+#include "engine/metastore/commands.h"
+#include "engine/metastore/fsm.h"
+#include "engine/node.h"
+#include "sim/world.h"
+
+namespace sim {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr io::Duration kProposeFor = 5s;
+constexpr int64_t kEpochSeconds = 1'700'000'000;
+
+// Tells what became of a proposal, also when its fiber is unwound by the node's end.
+class Teller {
+ public:
+  explicit Teller(std::function<void(const engine::Proposed&)> tell) : tell_(std::move(tell)) {}
+  ~Teller() { tell_(proposed); }
+  Teller(const Teller&) = delete;
+  Teller& operator=(const Teller&) = delete;
+
+  engine::Proposed proposed;  // unknown until it is answered
+
+ private:
+  std::function<void(const engine::Proposed&)> tell_;
+};
+
+}  // namespace
+
+Proposals::Proposals(World& world, uint64_t per_minute)
+    : world_(world),
+      pause_(io::Duration(1min) / static_cast<int64_t>(per_minute)),
+      timing_(io::SeededRandom(world.options().seed).stream("sim/proposals/timing", 0)),
+      draws_(io::SeededRandom(world.options().seed).stream("sim/proposals/commands", 0)) {}
+
+void Proposals::start() {
+  world_.io().after(timing_.between(pause_ / 2, pause_ * 3 / 2), [this] { tick(); });
+}
+
+void Proposals::tick() {
+  if (world_.load_over() || world_.violation()) {
+    return;
+  }
+  // Mostly where it is carried out; elsewhere it is refused.
+  const int drawn = static_cast<int>(timing_.below(static_cast<uint64_t>(world_.node_count())));
+  const int leader = timing_.below(8) == 0 ? -1 : world_.leader();
+  propose(leader >= 0 ? leader : drawn);
+  start();
+}
+
+void Proposals::propose(int node) {
+  if (world_.view(node) == nullptr) {
+    return;
+  }
+  const int64_t seconds = kEpochSeconds + world_.now().time_since_epoch() / 1s;
+  const auto command = draws_.draw(world_.book().replica().rows(), engine::metastore::kNewestEntryType, seconds);
+  std::string bytes = engine::metastore::encode_command(command);
+  const uint64_t content = io::stable_hash(bytes);
+  ++fates_[content].unknown;
+  world_.machine(node).process()->spawn("sim/propose", [this, node, content, bytes = std::move(bytes)]() mutable {
+    const engine::NodeView* view = world_.view(node);
+    if (view == nullptr) {
+      return;
+    }
+    engine::Proposer& proposer = view->proposer;
+    view->scope.spawn("sim/propose", [this, node, content, &proposer, bytes = std::move(bytes)]() mutable {
+      Teller teller([this, node, content](const engine::Proposed& proposed) { judge(node, content, proposed); });
+      teller.proposed = proposer.propose(std::move(bytes), world_.now() + kProposeFor);
+    });
+  });
+}
+
+void Proposals::judge(int node, uint64_t content, const engine::Proposed& proposed) {
+  Fate& fate = fates_[content];
+  if (proposed.outcome == engine::Proposed::Outcome::unknown) {
+    return;
+  }
+  --fate.unknown;
+  if (proposed.outcome != engine::Proposed::Outcome::applied || world_.violation()) {
+    return;
+  }
+  ++fate.answered;
+  const std::string where = "a proposal at node " + std::to_string(node) + " was answered for index " + std::to_string(proposed.index);
+  if (!acknowledged_.insert(proposed.index).second) {
+    world_.fail("each answered proposal is an entry of its own", where + ", which answers another one too");
+    return;
+  }
+  const LogBook& book = world_.book();
+  if (proposed.index == 0 || proposed.index > book.last_index() || book.line(proposed.index).content != content) {
+    world_.fail("a proposal is answered with its own entry", where + ", where the log does not hold it");
+    return;
+  }
+  if (book.line(proposed.index).answer != io::stable_hash(proposed.answer)) {
+    world_.fail("a proposal is answered with its own entry", where + ", with another answer than that entry has");
+    return;
+  }
+  if (const engine::NodeView* view = world_.view(node); view != nullptr && view->fsm.applied_index() < proposed.index) {
+    world_.fail("a read on the node that answered a write is never behind it",
+                where + ", and the node has applied " + std::to_string(view->fsm.applied_index()));
+  }
+}
+
+void Proposals::check_history() const {
+  std::map<uint64_t, uint64_t> seen;
+  const LogBook& book = world_.book();
+  for (raft::Index index = 1; index <= book.last_index(); ++index) {
+    if (fates_.contains(book.line(index).content)) ++seen[book.line(index).content];
+  }
+  for (const auto& [content, fate] : fates_) {
+    const auto found = seen.find(content);
+    if (found != seen.end() && found->second > fate.answered + fate.unknown) {
+      world_.fail("what was certainly not appended is not in the log",
+                  std::to_string(found->second) + " entries of one command, of which " + std::to_string(fate.answered) +
+                      " were answered and " + std::to_string(fate.unknown) + " have an unknown fate");
+      return;
+    }
+  }
+}
+
+}  // namespace sim

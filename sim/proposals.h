@@ -1,0 +1,51 @@
+// The second load: metadata commands of every type, proposed through a node's own propose call. The routes that make these commands
+// come later than the state machine that applies them; what is checked here is the state machine and the road to it.
+//
+// Of each answer: the log holds the command at the index that the answer names, with that answer, and this node has applied it. Of
+// the whole history: each answered proposal is an entry of its own, and what was certainly not appended is not in the log.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "engine/topics/proposer.h"
+#include "io/random.h"
+#include "raft/types.h"
+#include "sim/command_draws.h"
+
+namespace sim {
+
+class World;
+
+class Proposals {
+ public:
+  // `per_minute` > 0, over all nodes.
+  Proposals(World& world, uint64_t per_minute);
+
+  // Proposes until the world's load is over.
+  void start();
+  // Once nothing is under way any more.
+  void check_history() const;
+  uint64_t answered() const { return acknowledged_.size(); }
+
+ private:
+  struct Fate {
+    uint64_t answered = 0;
+    uint64_t unknown = 0;
+  };
+
+  void tick();
+  void propose(int node);
+  void judge(int node, uint64_t content, const engine::Proposed& proposed);
+
+  World& world_;
+  io::Duration pause_;
+  io::RandomStream timing_;
+  CommandDraws draws_;
+  std::map<uint64_t, Fate> fates_;     // by the hash of the command's bytes
+  std::set<raft::Index> acknowledged_;
+};
+
+}  // namespace sim
