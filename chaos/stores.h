@@ -10,7 +10,6 @@
 #include <string>
 
 #include "io/random.h"
-#include "io/sim/file_tree.h"
 #include "io/time.h"
 #include "sim/world.h"
 
