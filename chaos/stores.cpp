@@ -110,7 +110,8 @@ void Stores::end(Away& away) {
 }
 
 void Stores::write_foreign_row(int node, io::Duration down) {
-  if (!may_go(node, Store::metastore, 0)) {
+  // A node whose log holds nothing yet would rightly take the row for another cluster's metadata.
+  if (!may_go(node, Store::metastore, 0) || world_.view(node)->fsm.applied_index() == 0) {
     return;
   }
   world_.explain(node, world_.now() + down + kEcho);
