@@ -55,7 +55,7 @@ bool Stores::may_go(int node, Store store, raft::Index reaches) const {
   for (const Away& away : away_) {
     if (away.node == node && !away.is_over) return false;
   }
-  return store == Store::metastore || view->fsm.applied_index() > reaches;
+  return store == Store::metastore || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
 }
 
 void Stores::put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span) {
@@ -79,6 +79,9 @@ void Stores::take_away(int node, Store store, io::Duration down, io::Duration sp
 }
 
 void Stores::replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span) {
+  if (store == Store::metastore) {
+    touched_.insert(node);
+  }
   world_.explain(node, world_.now() + down + span + kEcho);
   world_.note_trouble(world_.now() + down + span + kEcho);
   world_.kill(node, down);
@@ -114,6 +117,7 @@ void Stores::write_foreign_row(int node, io::Duration down) {
   if (!may_go(node, Store::metastore, 0) || world_.view(node)->fsm.applied_index() == 0) {
     return;
   }
+  touched_.insert(node);
   world_.explain(node, world_.now() + down + kEcho);
   world_.kill_and_run(node, down, write_row);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <set>
 #include <string>
 
 #include "io/random.h"
@@ -46,6 +47,7 @@ class Stores {
 
   sim::World& world_;
   std::deque<Away> away_;
+  std::set<int> touched_;  // nodes whose metastore may not be trusted any more: it would not tell an older raft state from its own
   bool is_restoring_ = false;
 };
 

@@ -178,6 +178,7 @@ void Invariants::check_log(Node& node, const Core& core, bool is_new_session) {
 void Invariants::check_configuration(Node& node, const Core& core) {
   const LogView& log = core.log();
   node.configuration = core.configuration();
+  if (core.configuration().servers.empty()) return;  // not known: the snapshot that held it was damaged
   Index newest = log.last_index();
   while (newest >= log.held_from() && log.at(newest).type != EntryType::configuration) --newest;
   if (newest < log.held_from()) {
