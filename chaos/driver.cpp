@@ -354,7 +354,13 @@ void Driver::damage_log(int node, const Decision& decision, io::RandomStream& dr
     const uint64_t place = *oldest + format::kBatchHeaderBytes + draws.below(format::kEntryHeaderBytes);
     const int bit = static_cast<int>(draws.below(8));
     volume.flip_bit(path, place, bit);
-    after(decision.span, [&volume, path, place, bit] { volume.flip_bit(path, place, bit); });
+    // The node does not start meanwhile, but another fault may have put something else in the file's place.
+    const auto damaged = volume.tree().content(path);
+    after(decision.span, [&volume, path, place, bit, damaged] {
+      if (volume.tree().content(path) == damaged) {
+        volume.flip_bit(path, place, bit);
+      }
+    });
     world_.kill(node, decision.down);
     return;
   }
