@@ -354,10 +354,11 @@ void Driver::damage_log(int node, const Decision& decision, io::RandomStream& dr
     const uint64_t place = *oldest + format::kBatchHeaderBytes + draws.below(format::kEntryHeaderBytes);
     const int bit = static_cast<int>(draws.below(8));
     volume.flip_bit(path, place, bit);
-    // The node does not start meanwhile, but another fault may have put something else in the file's place.
-    const auto damaged = volume.tree().content(path);
-    after(decision.span, [&volume, path, place, bit, damaged] {
-      if (volume.tree().content(path) == damaged) {
+    // The node does not start meanwhile, but another fault may have put a whole file in this one's place.
+    const auto bit_of = [bit](const std::string& bytes, uint64_t at) { return at < bytes.size() ? (bytes[at] >> bit & 1) : -1; };
+    const int damaged = bit_of(volume.tree().content(path).value_or(""), place);
+    after(decision.span, [&volume, path, place, bit, bit_of, damaged] {
+      if (bit_of(volume.tree().content(path).value_or(""), place) == damaged) {
         volume.flip_bit(path, place, bit);
       }
     });
