@@ -194,10 +194,12 @@ void RaftServer::read_for(const LogRead& read) {
     fail(entries.error());
     return;
   }
-  if (!entries.ok() && !entries.is(io::ErrorKind::not_found)) SOMETIMES("raft: entries for a follower cannot be read");
-  if (!entries.ok() && !entries.is(io::ErrorKind::not_found) && env_.now() >= next_read_log_) {
-    next_read_log_ = env_.after(kReadLogInterval);
-    env_.log.warn("raft: entries for a follower cannot be read", {{"server", read.to}, {"reason", entries.error().to_text()}});
+  if (!entries.ok() && !entries.is(io::ErrorKind::not_found)) {
+    SOMETIMES("raft: entries for a follower cannot be read");
+    if (env_.now() >= next_read_log_) {
+      next_read_log_ = env_.after(kReadLogInterval);
+      env_.log.warn("raft: entries for a follower cannot be read", {{"server", read.to}, {"reason", entries.error().to_text()}});
+    }
   }
   core_->log_read(read.to, read.first, entries.ok() ? std::move(*entries) : std::vector<Entry>());
   wake();

@@ -9,7 +9,7 @@
 //    compaction_floor(), the older of the two, and no further: should the newest turn out damaged, the older and the log still meet.
 //  - A failed write, a full disk, a failed sync: what was there before stays, and the room is given back. The file of a failed
 //    sync is never used again.
-//  - Nothing here blocks the loop: every transfer is an io::File operation of at most one chunk (1 MiB). Memory: two chunks
+//  - Nothing here blocks the loop: every transfer is an io::File operation of one chunk at most (up to 1 MiB). Memory: two chunks
 //    for each writer, reader or receiver. Rates are the caller's (Pace).
 //
 // A transfer that was broken off keeps its file, so that it can be resumed, until another begins or the next own snapshot.

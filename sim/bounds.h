@@ -1,7 +1,8 @@
 // What one server may hold in memory at any moment: each queue against the bound that its own settings state.
 //
 //   tail        applied entries kept for followers              tail_bytes_max
-//   backlog     entries above the applied index                 unapplied_bytes_max, and what may be handed out or accepted last
+//   backlog     entries above the applied index                 unapplied_bytes_max, or installing_bytes_max while an image is
+//                                                               installed; and what may be handed out or accepted last
 //   in flight   unanswered requests at one server               the window's messages, and its bytes with one request more
 //   link        messages that wait for one server's connection  queue_bytes_max, and one message
 //
