@@ -14,6 +14,7 @@ kinds=${TEST_KINDS:-unit property scenario conformance integration}
 if [[ $preset == release ]]; then default_seeds=1..100; else default_seeds=1..5; fi
 seeds=${SWEEP_SEEDS:-$default_seeds}
 seconds_max=1800
+limit=(timeout -k 10 $seconds_max)
 passed=0
 failed=0
 
@@ -48,7 +49,7 @@ run_tests() {
     return
   fi
   rm -f "$xml"
-  timeout -k 10 $seconds_max "${runner[@]}" "$program" --gtest_output="xml:$xml" >"$log" 2>&1 || status=$?
+  "${limit[@]}" "${runner[@]}" "$program" --gtest_output="xml:$xml" >"$log" 2>&1 || status=$?
   local took=$((SECONDS - begin)) ok bad skipped
   if [[ -s $xml ]]; then
     skipped=$(grep -c 'result="skipped"' "$xml")
@@ -74,7 +75,7 @@ run_tests() {
 run_check() {
   local name=$1 log=$logs/$1.log begin=$SECONDS
   shift
-  if timeout -k 10 $seconds_max "$@" >"$log" 2>&1; then
+  if "$@" >"$log" 2>&1; then
     report "$name" 1 0 0 $((SECONDS - begin))
   else
     tail -30 "$log"
@@ -86,9 +87,19 @@ run_check() {
 for kind in $kinds; do
   run_tests "$kind"
 done
+# The fuzz targets take their own seeds.
+run_seeds() {
+  local target count=0
+  for target in tests/fuzz/*.cpp; do
+    echo "$(basename "$target" .cpp):" && "${limit[@]}" "${runner[@]}" "$build/fuzz/$(basename "$target" .cpp)" || return 1
+    count=$((count + 1))
+  done
+  [[ $count -gt 0 ]]
+}
+if [[ -z ${TEST_KINDS:-} ]]; then run_check fuzz-seeds run_seeds; fi
 if [[ $seeds != none ]]; then
-  run_check sweep "${runner[@]}" "$build/narad-chaos" sweep --seeds "$seeds" --jobs "$(nproc)"
-  run_check determinism scripts/determinism.sh 1,2,3 "$preset"
+  run_check sweep "${limit[@]}" "${runner[@]}" "$build/narad-chaos" sweep --seeds "$seeds" --jobs "$(nproc)"
+  run_check determinism "${limit[@]}" scripts/determinism.sh 1,2,3 "$preset"
 fi
 
 echo "$passed passed, $failed failed" | tee "$logs/summary"

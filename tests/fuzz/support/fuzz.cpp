@@ -1,12 +1,7 @@
 #include "tests/fuzz/support/fuzz.h"
 
-#include <sanitizer/allocator_interface.h>
-
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "io/check.h"
 
@@ -15,19 +10,6 @@ namespace fuzz {
 namespace {
 
 std::uint64_t g_allocated_bytes = 0;
-
-void count_allocation(const volatile void*, std::size_t bytes) { g_allocated_bytes += bytes; }
-void ignore_free(const volatile void*) {}
-
-void write_seeds(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  int number = 0;
-  for (const std::string& seed : seeds()) {
-    std::ofstream file(folder / ("seed-" + std::to_string(++number)), std::ios::binary);
-    file.write(seed.data(), static_cast<std::streamsize>(seed.size()));
-    NARAD_CHECK(file.good(), "a seed is written");
-  }
-}
 
 }  // namespace
 
@@ -41,6 +23,8 @@ Aligned::Aligned(std::string_view bytes) {
 
 Aligned::~Aligned() { std::free(memory_); }
 
+void count_allocation(std::size_t bytes) { g_allocated_bytes += bytes; }
+
 AllocationBound::AllocationBound(std::uint64_t bytes_max) : bytes_max_(bytes_max), before_(g_allocated_bytes) {}
 
 AllocationBound::~AllocationBound() {
@@ -48,20 +32,3 @@ AllocationBound::~AllocationBound() {
 }
 
 }  // namespace fuzz
-
-// libFuzzer's three doors.
-
-extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  if (*argc == 3 && std::strcmp((*argv)[1], "--seeds") == 0) {
-    fuzz::write_seeds((*argv)[2]);
-    std::exit(0);
-  }
-  NARAD_CHECK(__sanitizer_install_malloc_and_free_hooks(fuzz::count_allocation, fuzz::ignore_free) != 0,
-              "allocations can be counted");
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::run_one(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}

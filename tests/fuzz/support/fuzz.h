@@ -6,6 +6,8 @@
 //   build/fuzz/<name> FILE            runs one input
 //   build/fuzz/<name> DIR             goes on from the corpus in DIR until a promise is broken (libFuzzer's own options apply)
 //
+// Other builds run the seeds and little changes of them as part of `make test` (seeds_main.cpp).
+//
 // run_one() must not keep anything from one input to the next: a stored input alone has to show the failure again.
 #pragma once
 
@@ -63,6 +65,9 @@ class Aligned {
   char* memory_ = nullptr;
   std::string_view view_;
 };
+
+// Counts towards every AllocationBound; called by the build that can count.
+void count_allocation(std::size_t bytes);
 
 // Aborts at its end when more than `bytes_max` bytes were allocated in between, counting all of them and not only those in use:
 // a decoder must not be made to allocate without bound by a few bytes of input.
