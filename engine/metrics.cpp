@@ -95,30 +95,56 @@ void add_raft(Sheet& sheet, const MetricsSnapshot& s) {
   sheet.gauge("narad_raft_nonvoters", "non-voters of the latest known configuration", number(s.raft_nonvoters));
   sheet.counter("narad_raft_log_syncs_total", "data syncs of the raft log", number(s.raft_log_syncs_total));
   sheet.counter("narad_raft_hard_state_syncs_total", "data syncs of term and vote", number(s.raft_hard_state_syncs_total));
+  std::vector<Sheet::Value> leader;
+  if (!s.raft_leader.empty()) {
+    leader.push_back({{{"leader", s.raft_leader}}, 1});
+  }
+  sheet.family("narad_raft_leader_info", "1 under the name of the leader that this node knows", MetricType::Gauge, leader);
+  sheet.gauge("narad_raft_durable_index", "raft log durable on this node up to here", number(s.raft_durable_index));
+  sheet.counter("narad_raft_elections_total", "campaigns of this node for a term", number(s.raft_elections_total));
+  sheet.counter("narad_raft_configuration_changes_total", "configurations appended by this node as leader",
+                number(s.raft_configuration_changes_total));
+  sheet.counter("narad_raft_entries_appended_total", "entries written to the raft log", number(s.raft_entries_appended_total));
+  sheet.counter("narad_raft_messages_sent_total", "messages given to the connections to other servers",
+                number(s.raft_messages_sent_total));
+  sheet.counter("narad_raft_messages_received_total", "messages of other servers", number(s.raft_messages_received_total));
+  sheet.counter("narad_raft_messages_dropped_total", "messages that never left: no connection, or its queue was full",
+                number(s.raft_messages_dropped_total));
+  sheet.family("narad_raft_refused_total", "what this node did not grant; the log has the reasons", MetricType::Counter,
+               {{{{"what", "configuration_change"}}, number(s.raft_changes_refused)},
+                {{{"what", "connection"}}, number(s.raft_connections_refused)},
+                {{{"what", "proposal"}}, number(s.raft_proposals_refused)},
+                {{{"what", "transfer"}}, number(s.raft_transfers_refused)},
+                {{{"what", "vote"}}, number(s.raft_votes_refused)}});
   sheet.counter("narad_raft_leader_changes_total", "changes of the followed leader", number(s.raft_leader_changes_total));
   sheet.gauge("narad_raft_log_first_index", "first entry that the raft log still holds", number(s.raft_log_first_index));
   sheet.gauge("narad_raft_snapshot_index", "index of the newest snapshot; 0: none", number(s.raft_snapshot_index));
   sheet.counter("narad_raft_snapshots_taken_total", "snapshots taken", number(s.raft_snapshots_taken_total));
   sheet.counter("narad_raft_snapshots_sent_total", "snapshots sent whole to another server", number(s.raft_snapshots_sent_total));
+  sheet.counter("narad_raft_snapshots_not_sent_total", "snapshots whose sending was given up", number(s.raft_snapshots_not_sent_total));
+  sheet.counter("narad_raft_snapshots_received_total", "snapshots received whole", number(s.raft_snapshots_received_total));
   sheet.counter("narad_raft_snapshots_installed_total", "received snapshots installed", number(s.raft_snapshots_installed_total));
   sheet.counter("narad_raft_transfers_total", "hand-overs of leadership that another server took", number(s.raft_transfers_total));
   sheet.counter("narad_raft_transfers_failed_total", "hand-overs of leadership that came to nothing",
                 number(s.raft_transfers_failed_total));
   sheet.gauge("narad_raft_disk_full", "1 while the raft log waits for room", flag(s.raft_disk_full));
+  sheet.gauge("narad_raft_rebuilding", "1 while this node gives no vote until a leader has brought it up to date", flag(s.raft_rebuilding));
 }
 
 // What a leader knows of the others.
 void add_raft_peers(Sheet& sheet, const MetricsSnapshot& s) {
-  std::vector<Sheet::Value> match, contact, replicating, snapshot;
+  std::vector<Sheet::Value> match, contact, replicating, snapshot, connected;
   for (const MetricsSnapshot::RaftPeer& peer : s.raft_peers) {
     match.push_back({{{"peer", peer.id}}, number(peer.match)});
     contact.push_back({{{"peer", peer.id}}, peer.last_contact_seconds});
     replicating.push_back({{{"peer", peer.id}}, flag(peer.is_replicating)});
     snapshot.push_back({{{"peer", peer.id}}, flag(peer.is_sent_snapshot)});
+    connected.push_back({{{"peer", peer.id}}, flag(peer.is_connected)});
   }
   sheet.family("narad_raft_peer_match_index", "last index known to be durable at the peer", MetricType::Gauge, match);
   sheet.family("narad_raft_peer_last_contact_seconds", "time since the peer's newest answer", MetricType::Gauge, contact);
   sheet.family("narad_raft_peer_replicating", "1 while entries are streamed to the peer", MetricType::Gauge, replicating);
+  sheet.family("narad_raft_peer_connected", "1 while this node's connection to the peer stands", MetricType::Gauge, connected);
   sheet.family("narad_raft_peer_snapshot", "1 while the peer is sent a snapshot", MetricType::Gauge, snapshot);
 }
 

@@ -24,20 +24,37 @@ struct MetricsSnapshot {
   uint64_t raft_applied_index = 0;
   uint64_t raft_fsm_pending = 0;
   bool raft_has_leader = false;
+  std::string raft_leader;  // its id; empty: none known
   double raft_last_contact_seconds = 0;
   uint64_t raft_voters = 0;
   uint64_t raft_nonvoters = 0;
   uint64_t raft_log_syncs_total = 0;
   uint64_t raft_hard_state_syncs_total = 0;
   uint64_t raft_leader_changes_total = 0;
+  uint64_t raft_elections_total = 0;
+  uint64_t raft_configuration_changes_total = 0;
+  uint64_t raft_durable_index = 0;
+  uint64_t raft_entries_appended_total = 0;
+  uint64_t raft_messages_sent_total = 0;
+  uint64_t raft_messages_received_total = 0;
+  uint64_t raft_messages_dropped_total = 0;
+  // Not granted, with reasons in the log.
+  uint64_t raft_votes_refused = 0;
+  uint64_t raft_proposals_refused = 0;
+  uint64_t raft_changes_refused = 0;
+  uint64_t raft_transfers_refused = 0;
+  uint64_t raft_connections_refused = 0;
   uint64_t raft_log_first_index = 0;
   uint64_t raft_snapshot_index = 0;
   uint64_t raft_snapshots_taken_total = 0;
   uint64_t raft_snapshots_sent_total = 0;
+  uint64_t raft_snapshots_not_sent_total = 0;
+  uint64_t raft_snapshots_received_total = 0;
   uint64_t raft_snapshots_installed_total = 0;
   uint64_t raft_transfers_total = 0;
   uint64_t raft_transfers_failed_total = 0;
   bool raft_disk_full = false;
+  bool raft_rebuilding = false;
   // On the leader: the other servers, by id; empty elsewhere.
   struct RaftPeer {
     std::string id;
@@ -45,6 +62,7 @@ struct MetricsSnapshot {
     double last_contact_seconds = 0;
     bool is_replicating = false;
     bool is_sent_snapshot = false;
+    bool is_connected = false;
   };
   std::vector<RaftPeer> raft_peers;
   uint64_t metastore_snapshot_bytes = 0;

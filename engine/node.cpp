@@ -330,6 +330,19 @@ MetricsSnapshot Node::snapshot() const {
   s.raft_commit_index = raft.commit;
   s.raft_applied_index = raft.applied;
   s.raft_fsm_pending = raft.apply_backlog;
+  s.raft_leader = raft.leader.id;
+  s.raft_durable_index = raft.durable;
+  s.raft_elections_total = counters.elections;
+  s.raft_configuration_changes_total = counters.configuration_changes;
+  s.raft_entries_appended_total = counters.entries_appended;
+  s.raft_messages_sent_total = counters.messages_sent;
+  s.raft_messages_received_total = counters.messages_received;
+  s.raft_messages_dropped_total = counters.messages_dropped;
+  s.raft_votes_refused = counters.votes_refused;
+  s.raft_proposals_refused = counters.proposals_refused;
+  s.raft_changes_refused = counters.changes_refused;
+  s.raft_transfers_refused = counters.transfers_refused;
+  s.raft_connections_refused = counters.connections_refused;
   s.raft_has_leader = leads || !raft.leader.id.empty();
   s.raft_last_contact_seconds = leads ? 0 : seconds(env_.now() - raft.leader_contact.value_or(started_at_));
   s.raft_voters = raft.voters;
@@ -341,15 +354,18 @@ MetricsSnapshot Node::snapshot() const {
   s.raft_snapshot_index = raft.snapshot;
   s.raft_snapshots_taken_total = counters.snapshots_taken;
   s.raft_snapshots_sent_total = counters.snapshots_sent;
+  s.raft_snapshots_not_sent_total = counters.snapshots_not_sent;
+  s.raft_snapshots_received_total = counters.snapshots_received;
   s.raft_snapshots_installed_total = counters.snapshots_installed;
   s.raft_transfers_total = counters.transfers_made;
   s.raft_transfers_failed_total = counters.transfers_failed;
   s.raft_disk_full = raft.is_disk_full;
+  s.raft_rebuilding = raft.is_rebuilding;
   for (const raft::PeerStatus& peer : raft.peers) {
     if (!leads) break;
     const io::Duration silence = peer.last_contact ? env_.now() - *peer.last_contact : env_.now() - started_at_;
     s.raft_peers.push_back({peer.id, peer.match, seconds(silence), peer.state == raft::Progress::State::replicate,
-                            peer.state == raft::Progress::State::snapshot});
+                            peer.state == raft::Progress::State::snapshot, peer.is_connected});
   }
   s.metastore_snapshot_bytes = raft.snapshot_bytes;
   s.metastore_snapshot_duration_seconds = seconds(raft.snapshot_took);

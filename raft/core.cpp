@@ -44,12 +44,13 @@ void Ready::clear() {
   reads.clear();
   role_changes.clear();
   transfers.clear();
+  vote_refusals.clear();
 }
 
 bool Ready::is_empty() const {
   return !hard_state && !log_reset && entries.empty() && messages.empty() && messages_after_persist.empty() &&
          committed.empty() && !install && log_reads.empty() && snapshot_wishes.empty() && reads.empty() &&
-         role_changes.empty() && transfers.empty();
+         role_changes.empty() && transfers.empty() && vote_refusals.empty();
 }
 
 namespace {
@@ -326,7 +327,7 @@ bool Core::has_ready() const {
   return must_send_ || handed_ < log_.last_index() || !messages_.empty() || !messages_after_persist_.empty() ||
          applying_ < hand_out_limit() || can_install() || log_reset_ || !log_reads_.empty() || !snapshot_wishes_.empty() ||
          !(handed_hard_state_ == hard_state_) || !read_results_.empty() ||
-         !role_changes_.empty() || !transfer_ends_.empty();
+         !role_changes_.empty() || !transfer_ends_.empty() || !vote_refusals_.empty();
 }
 
 void Core::ready(Ready& out) {
@@ -344,6 +345,7 @@ void Core::ready(Ready& out) {
   out.reads.swap(read_results_);
   out.role_changes.swap(role_changes_);
   out.transfers.swap(transfer_ends_);
+  out.vote_refusals.swap(vote_refusals_);
   out.log_reads.swap(log_reads_);
   out.snapshot_wishes.swap(snapshot_wishes_);
 }

@@ -184,6 +184,14 @@ struct TransferEnd {
 
 const char* to_string(TransferEnd::Outcome outcome);
 
+// For operators: a request for a vote that this server did not grant.
+struct VoteRefusal {
+  ServerId candidate;
+  Term term = 0;  // that it campaigns for
+  bool is_pre_vote = false;
+  const char* reason = "";
+};
+
 struct ReadRefusal {
   Refusal refusal = Refusal::none;
   ServerId leader;
@@ -269,6 +277,7 @@ struct Ready {
   std::vector<ReadResult> reads;
   std::vector<RoleChange> role_changes;
   std::vector<TransferEnd> transfers;
+  std::vector<VoteRefusal> vote_refusals;
 
   void clear();
   bool is_empty() const;
@@ -480,6 +489,8 @@ class Core {
   void decide_ballot();
   void become_leader();
   bool settle_term(const Message& message);
+  const char* why_no_vote(const Message& message) const;
+  void note_vote_refused(const Message& message, const char* reason);
   void on_vote_request(const Message& message);
   void on_vote_reply(const Message& message);
 
@@ -632,6 +643,7 @@ class Core {
   std::vector<ReadResult> read_results_;
   std::vector<RoleChange> role_changes_;
   std::vector<TransferEnd> transfer_ends_;
+  std::vector<VoteRefusal> vote_refusals_;
   std::vector<LogRead> log_reads_;
   std::vector<SnapshotWish> snapshot_wishes_;
 

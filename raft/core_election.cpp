@@ -76,6 +76,7 @@ bool Core::settle_term(const Message& message) {
     // Who hears a leader helps nobody to depose it. The leader's own request is another matter: it has stepped down
     // and says so, and to ignore it could leave the cluster without anyone who can be elected.
     SOMETIMES("raft: vote refused, a leader is heard");
+    note_vote_refused(message, "a leader is heard");
     if (message.type == MessageType::pre_vote_request) {
       Message reply = make(MessageType::pre_vote_reply, message.from);
       reply.campaign_term = message.campaign_term;
@@ -159,23 +160,43 @@ void Core::request_votes(MessageType type, bool is_transfer) {
   }
 }
 
+// Why this server does not vote for the sender; null: it does. A pre-vote asks about a term to come, in which nobody has voted.
+const char* Core::why_no_vote(const Message& message) const {
+  const bool is_log_covered = log_.is_covered_by(message.log_index, message.log_term);
+  const bool is_vote_free = hard_state_.vote.empty() || hard_state_.vote == message.from;
+  if (is_rebuilding()) {
+    SOMETIMES("raft: vote refused, this server is being rebuilt");
+    return "this server is being brought up to date";
+  }
+  if (is_pre_vote(message.type)) {
+    if (message.campaign_term <= hard_state_.term) return "the term is not a new one";
+  } else {
+    if (message.term != hard_state_.term || message.campaign_term != message.term) return "the term is over";
+    if (!is_vote_free) {
+      SOMETIMES("raft: vote refused, already given in this term");
+      return "the vote of this term is given to another";
+    }
+    if (role_ == Role::leader || !leader_.empty()) return "this term has a leader";
+  }
+  if (!is_log_covered) {
+    SOMETIMES("raft: vote refused, the candidate's log is behind");
+    return "the candidate's log is behind";
+  }
+  return nullptr;
+}
+
+void Core::note_vote_refused(const Message& message, const char* reason) {
+  vote_refusals_.push_back(VoteRefusal{message.from, message.campaign_term, is_pre_vote(message.type), reason});
+}
+
 void Core::on_vote_request(const Message& message) {
   const bool is_pre = is_pre_vote(message.type);
   Message reply = make(is_pre ? MessageType::pre_vote_reply : MessageType::vote_reply, message.from);
   reply.campaign_term = message.campaign_term;
-  const bool is_log_covered = log_.is_covered_by(message.log_index, message.log_term);
-  if (is_rebuilding()) SOMETIMES("raft: vote refused, this server is being rebuilt");
-  if (is_pre) {
-    reply.granted = message.campaign_term > hard_state_.term && is_log_covered && !is_rebuilding();
-    send(std::move(reply));
-    return;
-  }
-  const bool is_vote_free = hard_state_.vote.empty() || hard_state_.vote == message.from;
-  reply.granted = message.term == hard_state_.term && message.campaign_term == message.term && is_vote_free &&
-                  is_log_covered && role_ != Role::leader && leader_.empty() && !is_rebuilding();
-  if (!is_vote_free) SOMETIMES("raft: vote refused, already given in this term");
-  if (!is_log_covered) SOMETIMES("raft: vote refused, the candidate's log is behind");
-  if (reply.granted) {
+  const char* refused = why_no_vote(message);
+  reply.granted = refused == nullptr;
+  if (refused != nullptr) note_vote_refused(message, refused);
+  if (!is_pre && reply.granted) {
     if (role_ != Role::follower) become_follower(hard_state_.term, ServerId(), "votes for another");
     if (hard_state_.vote.empty()) {
       hard_state_.vote = message.from;

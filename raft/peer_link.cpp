@@ -24,14 +24,15 @@ std::uint64_t cost_of(const Message& message) {
 }  // namespace
 
 PeerLink::PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, const ClusterId& cluster, ServerId to,
-                   std::string address)
+                   std::string address, std::uint64_t& messages_dropped)
     : env_(env),
       settings_(settings),
       self_(std::move(self)),
       cluster_(cluster),
       to_(std::move(to)),
       address_(std::move(address)),
-      random_(env.random.stream("raft dial backoff", to_)) {
+      random_(env.random.stream("raft dial backoff", to_)),
+      messages_dropped_(messages_dropped) {
   self_.to = to_;
 }
 
@@ -47,10 +48,10 @@ void PeerLink::nudge() { nudged_.set(); }
 bool PeerLink::send(Message&& message) {
   NARAD_CHECK(message.to == to_, "a link carries one server's messages");
   const std::uint64_t cost = cost_of(message);
-  bool has_dropped = false;
   if (is_connected_) {
     if (queue_bytes_ + cost > settings_.queue_bytes_max && !queue_.empty()) {
       SOMETIMES("raft: message dropped, a link's queue is full");
+      ++messages_dropped_;
       return false;
     }
   } else {
@@ -58,13 +59,13 @@ bool PeerLink::send(Message&& message) {
                                queue_bytes_ + cost > settings_.queue_bytes_max)) {
       queue_bytes_ -= cost_of(queue_.front());
       queue_.pop_front();
-      has_dropped = true;
+      ++messages_dropped_;
     }
   }
   queue_bytes_ += cost;
   queue_.push_back(std::move(message));
   queued_.notify_all();
-  return !has_dropped;
+  return true;
 }
 
 void PeerLink::run() {
@@ -88,6 +89,7 @@ void PeerLink::run() {
 
 void PeerLink::note_dial_failure(const io::Error& error) {
   // What waited this long is of no use to anybody.
+  messages_dropped_ += queue_.size();
   queue_.clear();
   queue_bytes_ = 0;
   const io::Instant now = env_.now();

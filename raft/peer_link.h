@@ -34,16 +34,17 @@ struct LinkSettings {
 class PeerLink {
  public:
   // `self` is what greetings say, but for `to` and the cluster: that is read anew for each greeting. `address` may change later.
-  // Keeps references to env, settings and cluster.
+  // `messages_dropped` counts every message that was queued, or was to be, and never written. Keeps references to env, settings, cluster
+  // and that count.
   PeerLink(io::Env& env, const LinkSettings& settings, wire::Hello self, const ClusterId& cluster, ServerId to,
-           std::string address);
+           std::string address, std::uint64_t& messages_dropped);
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
   // Runs the link until it is cancelled; the body of its fiber.
   void run();
 
-  // Queues `message`, or drops it. Never waits. Returns false when something was dropped.
+  // Queues `message`, for which older ones may have to go while there is no connection, or drops it: then false. Never waits.
   bool send(Message&& message);
 
   void set_address(std::string address);
@@ -73,6 +74,7 @@ class PeerLink {
   const ServerId to_;
   std::string address_;
   io::RandomStream random_;
+  std::uint64_t& messages_dropped_;
 
   std::deque<Message> queue_;
   std::uint64_t queue_bytes_ = 0;

@@ -81,6 +81,7 @@ void RaftServer::drive() {
     send_all(ready_.messages);
     take_reads();
     note_transfers();
+    note_refused_votes();
     take_for_others();
   }
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
@@ -100,10 +101,10 @@ void RaftServer::send_all(std::vector<Message>& messages) {
   for (Message& message : messages) {
     if (observer_ != nullptr) observer_->message_sent(*core_, message);
     const auto at = links_.find(message.to);
-    if (at == links_.end() || !at->second.link->send(std::move(message))) {
+    if (at == links_.end()) {
       ++counters_.messages_dropped;
-    } else {
-      ++counters_.messages_sent;
+    } else if (at->second.link->send(std::move(message))) {
+      ++counters_.messages_sent;  // or dropped later, with its connection
     }
   }
   messages.clear();
@@ -179,6 +180,7 @@ void RaftServer::note_role_changes() {
     if (!change.leader.empty()) ++counters_.leader_changes;
     const bool leads = change.role == Role::leader;
     if (leads) led_term_ = change.term;
+    if (change.role == Role::candidate) ++counters_.elections;
     if (is_leading_ && !leads && !proposals_.empty()) {
       SOMETIMES("raft: leadership lost with proposals in flight");
       give_up_at_ = env_.after(options_.lost_leadership_grace);
@@ -195,6 +197,19 @@ void RaftServer::note_transfers() {
     env_.log.info("raft: hand-over ended", {{"to", end.to}, {"term", end.term}, {"outcome", to_string(end.outcome)}});
   }
   if (!ready_.transfers.empty()) leadership_moved_.notify_all();
+}
+
+void RaftServer::note_refused_votes() {
+  for (const VoteRefusal& refusal : ready_.vote_refusals) {
+    ++counters_.votes_refused;
+    const auto left_out = vote_lines_.admit(refusal.candidate + '\n' + refusal.reason, env_.now());
+    if (!left_out) continue;
+    env_.log.info("raft: vote refused", {{"candidate", refusal.candidate},
+                                         {"term", refusal.term},
+                                         {"is_pre_vote", refusal.is_pre_vote},
+                                         {"reason", refusal.reason},
+                                         {"refused_since_last_line", *left_out}});
+  }
 }
 
 void RaftServer::follow_configuration() {
@@ -229,7 +244,8 @@ void RaftServer::link_to(const ServerId& id, const std::string& address) {
   self.store = core_->store();
   self.session = session_;
   self.address = options_.address;
-  link.link = std::make_unique<PeerLink>(env_, options_.link, std::move(self), core_->cluster(), id, address);
+  link.link = std::make_unique<PeerLink>(env_, options_.link, std::move(self), core_->cluster(), id, address,
+                                         counters_.messages_dropped);
   link.task = scope_->spawn("raft/link/" + id, [raw = link.link.get()] { raw->run(); });
 }
 

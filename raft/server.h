@@ -33,6 +33,7 @@
 
 #include "io/env.h"
 #include "raft/core.h"
+#include "raft/log_limit.h"
 #include "raft/log_store.h"
 #include "raft/peer_link.h"
 #include "raft/proposals.h"
@@ -159,6 +160,7 @@ struct ServerStatus {
   bool is_voter = false;
   bool is_disk_full = false;
   bool is_stopped = false;
+  bool is_rebuilding = false;  // gives no vote until a leader has brought it up to date
   std::uint64_t apply_backlog = 0;  // committed entries not yet applied
   // Follower: when it sent the newest message that the leader has answered. Leader: the same for a quorum.
   std::optional<io::Instant> leader_contact;
@@ -171,10 +173,18 @@ struct ServerCounters {
   std::uint64_t hard_state_syncs = 0;
   std::uint64_t entries_appended = 0;
   std::uint64_t entries_applied = 0;
-  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_sent = 0;     // given to a link
   std::uint64_t messages_received = 0;
   std::uint64_t messages_dropped = 0;  // a link's queue was full or it had no connection
   std::uint64_t leader_changes = 0;
+  std::uint64_t elections = 0;         // campaigns of this server that a quorum had agreed to, or that a leader had ordered
+  std::uint64_t configuration_changes = 0;  // appended by this server as leader
+  // What this server did not grant, each with its reason in the log.
+  std::uint64_t votes_refused = 0;      // pre-votes included
+  std::uint64_t proposals_refused = 0;  // by the leader; of one who does not lead they are not counted
+  std::uint64_t changes_refused = 0;
+  std::uint64_t transfers_refused = 0;
+  std::uint64_t connections_refused = 0;
   std::uint64_t transfers_made = 0;    // hand-overs that ended in a newer term
   std::uint64_t transfers_failed = 0;
   std::uint64_t snapshots_taken = 0;
@@ -316,12 +326,14 @@ class RaftServer {
   void send_all(std::vector<Message>& messages);
   void note_role_changes();
   void note_transfers();
+  void note_refused_votes();
   void follow_configuration();
   void link_to(const ServerId& id, const std::string& address);
   void retire_links();
   LeaderHint hint(const ServerId& id) const;
   Proposed wait_for_entry(Term term, Index index, io::Instant deadline);
   Proposed refuse(Refusal refusal, const ServerId& leader) const;
+  void note_refused_proposal(const std::string& reason);
   bool leader_is_known() const;
   Proposed finish(const ProposalWait& wait) const;
   void release_applied();
@@ -364,7 +376,7 @@ class RaftServer {
   std::string reason_to_refuse(const wire::Hello& hello) const;
   void receive(io::Stream& stream, wire::FrameReader& reader, const wire::Hello& hello);
   io::Result<std::uint64_t> step_all(wire::FrameReader& reader, const wire::Hello& hello);
-  void log_refused_connection(const std::string& peer_address, const std::string& reason);
+  void log_refused_connection(const std::string& who, const std::string& peer_address, const std::string& reason);
 
   io::Env& env_;
   ServerOptions options_;
@@ -410,8 +422,11 @@ class RaftServer {
 
   // incoming
   std::map<ServerId, io::Stream*> incoming_;
-  io::Instant next_refusal_log_{};
-  std::uint64_t refusals_not_logged_ = 0;
+
+  // Of refusals one line a minute and peer, or reason.
+  LogLimit connection_lines_{std::chrono::minutes(1)};
+  LogLimit vote_lines_{std::chrono::minutes(1)};
+  LogLimit proposal_lines_{std::chrono::minutes(1)};
 
   // persist
   PendingWrite pending_;

@@ -18,22 +18,36 @@ Proposed RaftServer::propose(std::string command, io::Instant deadline) {
     SOMETIMES("raft: proposal refused, the disk is full");
     proposed.outcome = Outcome::refused;
     proposed.reason = "no space left for the raft log";
+    note_refused_proposal(proposed.reason);
     return proposed;
   }
   const Payload payload = std::make_shared<const std::string>(std::move(command));
   const ProposeResult result = core_->propose(std::span(&payload, 1));
-  if (result.refusal != Refusal::none) return refuse(result.refusal, result.leader);
+  if (result.refusal != Refusal::none) {
+    if (result.refusal != Refusal::not_leader) note_refused_proposal(to_string(result.refusal));
+    return refuse(result.refusal, result.leader);
+  }
   return wait_for_entry(result.term, result.first, deadline);
+}
+
+void RaftServer::note_refused_proposal(const std::string& reason) {
+  ++counters_.proposals_refused;
+  const auto left_out = proposal_lines_.admit(reason, env_.now());
+  if (!left_out) return;
+  env_.log.info("raft: proposal refused",
+                {{"term", core_->term()}, {"reason", reason}, {"refused_since_last_line", *left_out}});
 }
 
 ChangeResult RaftServer::start_change(const ConfigurationChange& change) {
   NARAD_CHECK(core_ && !is_stopping_, "a change is asked of a server that runs");
   const ChangeResult result = core_->change_configuration(change);
   if (result.refusal != Refusal::none) {
+    ++counters_.changes_refused;
     env_.log.info("raft: configuration change refused",
                   {{"change", to_string(change.kind)}, {"server", change.id}, {"reason", to_string(result.refusal)}});
     return result;
   }
+  ++counters_.configuration_changes;
   env_.log.info("raft: configuration change appended", {{"change", to_string(change.kind)},
                                                         {"server", change.id},
                                                         {"address", change.address},
@@ -123,10 +137,13 @@ Proposed RaftServer::finish(const ProposalWait& wait) const {
 TransferStart RaftServer::start_transfer(const ServerId& to) {
   NARAD_CHECK(core_ && !is_stopping_, "a transfer is asked of a server that runs");
   const TransferStart start = core_->transfer_leadership(to);
-  if (start.refusal == Refusal::none) {
-    env_.log.info("raft: leadership is handed over", {{"to", start.to}, {"term", core_->term()}});
-    wake();
+  if (start.refusal != Refusal::none) {
+    ++counters_.transfers_refused;
+    env_.log.info("raft: hand-over refused", {{"to", to}, {"term", core_->term()}, {"reason", to_string(start.refusal)}});
+    return start;
   }
+  env_.log.info("raft: leadership is handed over", {{"to", start.to}, {"term", core_->term()}});
+  wake();
   return start;
 }
 
@@ -277,6 +294,7 @@ ServerStatus RaftServer::status() const {
   status.snapshot_term = core.snapshot().term;
   status.snapshot_took = last_snapshot_took_;
   if (!snapshots_->kept().empty()) status.snapshot_bytes = snapshots_->kept().front().bytes;
+  status.is_rebuilding = core.is_rebuilding();
   status.apply_backlog = status.commit - status.applied;
   status.leader_contact = core.leader_contact();
   const Configuration& configuration = core.configuration();

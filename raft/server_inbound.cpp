@@ -9,7 +9,6 @@ namespace raft {
 
 namespace {
 constexpr std::size_t kReadBytes = 256u << 10;
-constexpr io::Duration kRefusalLogInterval = std::chrono::minutes(1);
 }  // namespace
 
 void RaftServer::serve(std::unique_ptr<io::Stream> stream, std::string already_read) {
@@ -19,14 +18,15 @@ void RaftServer::serve(std::unique_ptr<io::Stream> stream, std::string already_r
   auto hello = take_greeting(*stream, reader);
   if (is_stopping_) return;
   if (!hello.ok()) {
-    log_refused_connection(stream->peer_address(), hello.error().to_text());
+    const std::string address = stream->peer_address();
+    log_refused_connection(address.substr(0, address.rfind(':')), address, hello.error().to_text());
     return;
   }
   const std::string reason = reason_to_refuse(*hello);
   const io::Instant deadline = env_.after(options_.link.write_timeout);
   std::string answer;
   if (!reason.empty()) {
-    log_refused_connection(stream->peer_address(), "server " + hello->from + ": " + reason);
+    log_refused_connection(hello->from, stream->peer_address(), "server " + hello->from + ": " + reason);
     wire::encode(wire::Refusal{reason}, answer);
     if (stream->write(std::move(answer), deadline).ok()) (void)stream->shutdown_write();
     return;
@@ -107,7 +107,7 @@ void RaftServer::receive(io::Stream& stream, wire::FrameReader& reader, const wi
   for (;;) {
     auto stepped = step_all(reader, hello);
     if (!stepped.ok()) {
-      log_refused_connection(stream.peer_address(), "server " + hello.from + ": " + stepped.error().to_text());
+      log_refused_connection(hello.from, stream.peer_address(), "server " + hello.from + ": " + stepped.error().to_text());
       return;
     }
     received += *stepped;
@@ -147,17 +147,13 @@ io::Result<std::uint64_t> RaftServer::step_all(wire::FrameReader& reader, const 
   }
 }
 
-// One line a minute, whoever knocks.
-void RaftServer::log_refused_connection(const std::string& peer_address, const std::string& reason) {
-  const io::Instant now = env_.now();
-  if (now < next_refusal_log_) {
-    ++refusals_not_logged_;
-    return;
-  }
-  next_refusal_log_ = now + kRefusalLogInterval;
+// `who` is a server's name once it has said it, else the address that it knocks from, without the port: each try has another.
+void RaftServer::log_refused_connection(const std::string& who, const std::string& peer_address, const std::string& reason) {
+  ++counters_.connections_refused;
+  const auto left_out = connection_lines_.admit(who, env_.now());
+  if (!left_out) return;
   env_.log.info("raft: incoming connection refused",
-                {{"peer", peer_address}, {"reason", reason}, {"refused_since_last_line", refusals_not_logged_}});
-  refusals_not_logged_ = 0;
+                {{"peer", peer_address}, {"reason", reason}, {"refused_since_last_line", *left_out}});
 }
 
 }  // namespace raft

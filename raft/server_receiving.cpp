@@ -19,7 +19,7 @@ void RaftServer::receive_snapshot(io::Stream& stream, wire::FrameReader& frames,
   auto frame = next_frame(stream, frames, wire::kSnapshotFrameBytesMax, env_.after(options_.link.dial_timeout));
   if (!frame.ok() || is_stopping_) return;
   const auto* head = std::get_if<wire::SnapshotHead>(&*frame);
-  if (head == nullptr) return log_refused_connection(stream.peer_address(), "server " + hello.from + ": no head of a snapshot");
+  if (head == nullptr) return log_refused_connection(hello.from, stream.peer_address(), "server " + hello.from + ": no head of a snapshot");
   if (offer(stream, hello, *head) != OfferAnswer::Verdict::wanted) return;
   // The newest stream is the one to listen to. The one before ends at its next wait, and leaves what it has received.
   if (snapshot_stream_ != nullptr) {

@@ -123,7 +123,10 @@ void RaftServer::compact_log() {
   if (target <= core_->log().base_index()) return;
   const bool has_room = !is_disk_full_ && !is_without_segment_ && log_->disk_bytes() <= options_.snapshots.transfer_log_bytes_max;
   const Index base = core_->compact(target, has_room);
-  if (base > 0) note_compacted(log_->compact(base));
+  if (base == 0) return;
+  if (note_compacted(log_->compact(base))) {
+    env_.log.info("raft: log compacted", {{"base_index", base}, {"last_index", core_->last_index()}, {"disk_bytes", log_->disk_bytes()}});
+  }
 }
 
 // True when nothing is left to put away for want of room; the next interval tries again.
@@ -219,6 +222,8 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
   const auto is_wanted = [&] { return !is_stopping_ && core_->wants_snapshot_sent(to, wish.number); };
   io::Duration backoff = options_.link.backoff_min;
   bool has_arrived = false;
+  const io::Instant begun = env_.now();
+  env_.log.info("raft: an image is sent", {{"server", to}, {"index", wish.offer.label.index}, {"term", wish.offer.label.term}});
   while (is_wanted() && !has_arrived) {
     io::Status sent = sender.send(hint(to).address, hello, wish.offer, is_wanted);
     if (is_stopping_) return;
@@ -239,6 +244,10 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
   }
   if (is_stopping_) return;
   (has_arrived ? counters_.snapshots_sent : counters_.snapshots_not_sent) += 1;
+  env_.log.info("raft: the sending of an image has ended", {{"server", to},
+                                                            {"index", wish.offer.label.index},
+                                                            {"outcome", has_arrived ? "arrived" : "given up"},
+                                                            {"took_ms", (env_.now() - begun) / std::chrono::milliseconds(1)}});
   core_->snapshot_sent(to, wish.number, has_arrived);
   wake();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/api/raft_routes.h"
 #include "engine/topics/rules.h"
 #include "io/probe.h"
 
@@ -75,6 +76,11 @@ void Api::add_operations() {
     response.body = parts_.metrics_text();
     return response;
   });
+  router_.add("GET", "/v1/cluster/raft", [this](const Call&) {
+    return json_response(200, raft_status_json(parts_.raft.status(), parts_.raft.counters(), parts_.env.now()));
+  });
+  router_.add("POST", "/v1/cluster/raft/transfer",
+              [this](const Call& call) { return transfer_leadership(parts_.env, parts_.raft, call.request.body); });
 }
 
 void Api::add_later() {

@@ -1,4 +1,4 @@
-// The HTTP API of this release: topics, health, metrics. Routes of later releases answer 501 in the API's error shape.
+// The HTTP API of this release: topics, health, metrics, raft's status and hand-over (raft_routes.h). Routes of later releases answer 501 in the API's error shape.
 //
 // Reads are answered from this node's replica. A topic that it does not know is "not found" only once the replica has reached
 // the leader's applied index (on the leader: behind a barrier); until then, or when the leader cannot be asked, 503.

@@ -23,6 +23,23 @@ MetricsSnapshot numbered() {
   s.raft_last_contact_seconds = 0.25;
   s.raft_voters = 5;
   s.raft_nonvoters = 2;
+  s.raft_leader = "n3";
+  s.raft_durable_index = 105;
+  s.raft_elections_total = 12;
+  s.raft_configuration_changes_total = 13;
+  s.raft_entries_appended_total = 14;
+  s.raft_messages_sent_total = 15;
+  s.raft_messages_received_total = 16;
+  s.raft_messages_dropped_total = 17;
+  s.raft_votes_refused = 18;
+  s.raft_proposals_refused = 19;
+  s.raft_changes_refused = 20;
+  s.raft_transfers_refused = 21;
+  s.raft_connections_refused = 22;
+  s.raft_snapshots_not_sent_total = 23;
+  s.raft_snapshots_received_total = 24;
+  s.raft_rebuilding = true;
+  s.raft_peers.push_back({"n2", 90, 0.5, true, false, true});
   s.metastore_fsm_bytes = 4096;
   s.metastore_applied_index = 101;
   s.metastore_errors_storage = 7;
@@ -57,6 +74,27 @@ TEST(Metrics, RaftAndMetastoreAreShownUnderTheNamesThatAreDocumented) {
       {"narad_raft_last_contact_seconds", "gauge", "narad_raft_last_contact_seconds 0.25"},
       {"narad_raft_voters", "gauge", "narad_raft_voters 5"},
       {"narad_raft_nonvoters", "gauge", "narad_raft_nonvoters 2"},
+      {"narad_raft_leader_info", "gauge", "narad_raft_leader_info{leader=\"n3\"} 1"},
+      {"narad_raft_durable_index", "gauge", "narad_raft_durable_index 105"},
+      {"narad_raft_elections_total", "counter", "narad_raft_elections_total 12"},
+      {"narad_raft_configuration_changes_total", "counter", "narad_raft_configuration_changes_total 13"},
+      {"narad_raft_entries_appended_total", "counter", "narad_raft_entries_appended_total 14"},
+      {"narad_raft_messages_sent_total", "counter", "narad_raft_messages_sent_total 15"},
+      {"narad_raft_messages_received_total", "counter", "narad_raft_messages_received_total 16"},
+      {"narad_raft_messages_dropped_total", "counter", "narad_raft_messages_dropped_total 17"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"vote\"} 18"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"proposal\"} 19"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"configuration_change\"} 20"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"transfer\"} 21"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"connection\"} 22"},
+      {"narad_raft_snapshots_not_sent_total", "counter", "narad_raft_snapshots_not_sent_total 23"},
+      {"narad_raft_snapshots_received_total", "counter", "narad_raft_snapshots_received_total 24"},
+      {"narad_raft_rebuilding", "gauge", "narad_raft_rebuilding 1"},
+      {"narad_raft_peer_match_index", "gauge", "narad_raft_peer_match_index{peer=\"n2\"} 90"},
+      {"narad_raft_peer_last_contact_seconds", "gauge", "narad_raft_peer_last_contact_seconds{peer=\"n2\"} 0.5"},
+      {"narad_raft_peer_replicating", "gauge", "narad_raft_peer_replicating{peer=\"n2\"} 1"},
+      {"narad_raft_peer_snapshot", "gauge", "narad_raft_peer_snapshot{peer=\"n2\"} 0"},
+      {"narad_raft_peer_connected", "gauge", "narad_raft_peer_connected{peer=\"n2\"} 1"},
       {"narad_metastore_fsm_bytes", "gauge", "narad_metastore_fsm_bytes 4096"},
       {"narad_metastore_applied_index", "gauge", "narad_metastore_applied_index 101"},
       {"narad_metastore_apply_errors_total", "counter", "narad_metastore_apply_errors_total{kind=\"storage\"} 7"},

@@ -9,6 +9,7 @@
 
 #include "engine/cluster/node_client.h"
 #include "engine/metastore/fsm.h"
+#include "engine/topics/json.h"
 #include "raft/server.h"
 #include "tests/support/node_world.h"
 
@@ -100,6 +101,86 @@ TEST_F(NodeTest, OnlyTheLeaderVouchesForATopicAndForItsAppliedIndex) {
   const CallResult index = rpc(follower, cluster::encode_applied_index_request());
   EXPECT_EQ(index.reply.status, 503);
   EXPECT_EQ(index.reply.body, "{\"error\":\"node is not the leader\"}\n");
+}
+
+TEST_F(NodeTest, EachNodeTellsOfItsRaftAndTheLeaderOfTheOthers) {
+  start_all();
+  const size_t leader = await_leader();
+  const size_t follower = (leader + 1) % 3;
+  world.run_for(2s);
+  const auto status = [&](size_t i) {
+    const api::HttpResponse answer = ask(i, "GET", "/v1/cluster/raft");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.content_type, "application/json");
+    const auto parsed = json::parse(answer.body);
+    EXPECT_TRUE(parsed.ok()) << answer.body;
+    return parsed.ok() ? *parsed : json::Value();
+  };
+  const auto integer = [](const json::Value& value, const char* name) {
+    const json::Value* found = value.find(name);
+    EXPECT_TRUE(found != nullptr && found->is(json::Value::Kind::integer)) << name;
+    return found == nullptr ? -1 : found->integer;
+  };
+  const json::Value led = status(leader);
+  const json::Value followed = status(follower);
+  const std::string leader_id = nodes[leader].config.cluster.node_id;
+  EXPECT_EQ(led.find("role")->text, "leader");
+  EXPECT_EQ(followed.find("role")->text, "follower");
+  for (const json::Value* each : {&led, &followed}) {
+    EXPECT_EQ(each->find("leader")->find("id")->text, leader_id);
+    EXPECT_EQ(integer(*each, "term"), static_cast<int64_t>(nodes[leader].view->raft.core().term()));
+    EXPECT_EQ(integer(*each, "commit_index"), static_cast<int64_t>(nodes[leader].view->raft.core().commit_index()));
+    EXPECT_EQ(integer(*each, "voters"), 3);
+    EXPECT_TRUE(each->find("snapshot")->is(json::Value::Kind::null));
+    EXPECT_EQ(each->find("peers")->array.size(), 2u);
+    EXPECT_GE(integer(*each, "leader_contact_ms"), 0);
+    EXPECT_EQ(each->find("counters")->object.size(), 23u);
+  }
+  for (const json::Value& peer : led.find("peers")->array) {
+    EXPECT_EQ(integer(peer, "match_index"), integer(led, "last_index"));
+    EXPECT_EQ(peer.find("state")->text, "replicate");
+    EXPECT_LT(integer(peer, "last_contact_ms"), 1000);
+    EXPECT_TRUE(peer.find("connected")->boolean);
+  }
+  EXPECT_EQ(followed.find("peers")->array[0].find("match_index"), nullptr) << "a follower does not know";
+  EXPECT_EQ(integer(*led.find("counters"), "elections"), 1);
+  EXPECT_EQ(integer(*followed.find("counters"), "elections"), 0);
+}
+
+TEST_F(NodeTest, LeadershipIsHandedOverOnCommandAndOnlyByTheLeader) {
+  start_all();
+  const size_t leader = await_leader();
+  const size_t follower = (leader + 1) % 3;
+  world.run_for(2s);
+  const std::string target = nodes[follower].config.cluster.node_id;
+  const struct {
+    size_t node;
+    const char* body;
+    int status;
+    std::string text;
+  } kRefused[] = {
+      {leader, "[1]", 400, "it must be a JSON object, not an array"},
+      {leader, R"({"two":"n1"})", 400, "unknown field \\\"two\\\""},
+      {leader, R"({"to":7})", 400, "to must be the id of a voter"},
+      {leader, R"({"to":"n9"})", 409, raft::to_string(raft::Refusal::not_a_voter)},
+      {follower, "", 409, "this node does not lead; ask " + nodes[leader].config.cluster.node_id + " ("},
+  };
+  for (const auto& each : kRefused) {
+    const api::HttpResponse answer = ask(each.node, "POST", "/v1/cluster/raft/transfer", each.body);
+    EXPECT_EQ(answer.status, each.status) << each.body;
+    EXPECT_NE(answer.body.find(each.text), std::string::npos) << answer.body;
+    EXPECT_EQ(this->leader(), leader);
+  }
+  const api::HttpResponse moved = ask(leader, "POST", "/v1/cluster/raft/transfer", R"({"to":")" + target + "\"}");
+  EXPECT_EQ(moved.status, 200) << moved.body;
+  EXPECT_NE(moved.body.find("\"leader\":\"" + target + "\""), std::string::npos) << moved.body;
+  world.run_for(1s);
+  EXPECT_EQ(this->leader(), follower);
+  const api::HttpResponse again = ask(follower, "POST", "/v1/cluster/raft/transfer");
+  EXPECT_EQ(again.status, 200) << "to whoever is caught up: " << again.body;
+  world.run_for(1s);
+  ASSERT_TRUE(this->leader().has_value());
+  EXPECT_NE(this->leader(), follower);
 }
 
 TEST_F(NodeTest, RequestsOfTheNodeProtocolAreJudgedAsWritten) {

@@ -52,6 +52,51 @@ TEST_F(ServerLeadership, ATransferEndsWithTheNamedServerLeading) {
   }
 }
 
+TEST_F(ServerLeadership, WhatIsRefusedIsLoggedWithItsReasonAndCounted) {
+  ServerWorld servers(1);
+  const size_t leader = lead(servers);
+  const size_t follower = (leader + 1) % 3;
+  const auto lines = [&](size_t i, std::initializer_list<std::string_view> parts) {
+    const auto& all = servers[i].machine->process()->log_lines();
+    return std::count_if(all.begin(), all.end(), [&](const io::sim::LogLine& line) {
+      return std::all_of(parts.begin(), parts.end(), [&](std::string_view part) { return line.text.find(part) != std::string::npos; });
+    });
+  };
+  const auto& counters = servers[leader].server->counters();
+  EXPECT_EQ(counters.elections, 1u);
+  // A hand-over to nobody that could lead, and one by a server that does not lead.
+  for (const size_t at : {leader, follower}) {
+    auto refused = servers.transfer(at, "nobody");
+    ASSERT_TRUE(servers.run_until([&] { return refused->done; }, 5s));
+    EXPECT_FALSE(refused->answer.ok());
+    EXPECT_EQ(servers[at].server->counters().transfers_refused, 1u);
+  }
+  EXPECT_EQ(lines(leader, {"raft: hand-over refused", "nobody", raft::to_string(raft::Refusal::not_a_voter)}), 1);
+  EXPECT_EQ(lines(follower, {"raft: hand-over refused", "nobody", raft::to_string(raft::Refusal::not_leader)}), 1);
+  // A change of what is so already.
+  auto change = servers.change(leader, step(ConfigurationChange::Kind::promote, servers, follower));
+  ASSERT_TRUE(servers.run_until([&] { return change->done; }, 5s));
+  EXPECT_FALSE(change->answer.ok());
+  EXPECT_EQ(counters.changes_refused, 1u);
+  EXPECT_EQ(lines(leader, {"raft: configuration change refused", raft::to_string(raft::Refusal::already_so)}), 1);
+  // Proposals while leadership is handed over to a server that does not answer: each is refused, a line a minute says so.
+  servers.world.network().cut(*servers[leader].machine, *servers[follower].machine);
+  servers.world.network().cut(*servers[follower].machine, *servers[leader].machine);
+  auto transfer = servers.transfer(leader, servers.members[follower].first);
+  servers.world.run_for(1ms);
+  for (int i = 0; i < 3; ++i) {
+    auto refused = servers.propose(leader, "late");
+    ASSERT_TRUE(servers.run_until([&] { return refused->done; }, 1s));
+    EXPECT_EQ(refused->answer.refusal, raft::Refusal::transfer_in_progress);
+  }
+  EXPECT_EQ(counters.proposals_refused, 3u);
+  EXPECT_EQ(lines(leader, {"raft: proposal refused", raft::to_string(raft::Refusal::transfer_in_progress)}), 1);
+  // The server that hears no leader asks the one that does.
+  servers.run_until([&] { return servers[(leader + 2) % 3].server->counters().votes_refused > 0; }, 10s);
+  EXPECT_GE(lines((leader + 2) % 3, {"raft: vote refused", servers.members[follower].first, "a leader is heard"}), 1);
+  EXPECT_EQ(violations(servers), "");
+}
+
 TEST_F(ServerLeadership, NoCommandIsLostOrDoubledAcrossTransfersUnderLoad) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -125,6 +125,7 @@ TEST_F(ServerLinks, AGreetingThatIsNotForThisServerIsRefusedWithItsReasonAndNoth
   }
   EXPECT_EQ(lines(servers, leader, "raft: incoming connection refused", "server " + other + ": " + cases[0].reason), 1u)
       << "the first is named, for the others one line a minute must do";
+  EXPECT_EQ(server.counters().connections_refused, 7u) << "each counts, with a line or without";
   EXPECT_EQ(board.probes["raft: incoming connection replaced by a newer one"], 0u) << "the real server keeps its connection";
   EXPECT_EQ(servers.leader(), static_cast<int>(leader));
   EXPECT_EQ(server.core().term(), term);
