@@ -42,7 +42,9 @@ std::optional<BatchHeader> check_batch_header(std::string_view bytes, std::uint6
   header.epoch = get<std::uint64_t>(bytes, 40);
   header.stable_record = get<std::uint64_t>(bytes, 48);
   header.entries = get<std::uint32_t>(bytes, 56);
-  const bool is_plausible = std::max({header.sequence, header.first, header.epoch, header.stable_record}) <= kNumberMax;
+  // What follows a batch of another length would stand where no batch may begin.
+  const bool is_plausible = std::max({header.sequence, header.first, header.epoch, header.stable_record}) <= kNumberMax &&
+                            header.body_bytes % kAlignment == 0;
   return is_plausible ? std::optional(header) : std::nullopt;
 }
 

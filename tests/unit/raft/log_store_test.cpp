@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "io/crc32c.h"
+#include "raft/bytes.h"
 #include "raft/log_format.h"
 #include "tests/support/disk_world.h"
 
@@ -264,6 +266,35 @@ TEST(LogStore, TakesNoNumberForItsOwnThatItCannotCountOnFrom) {
     EXPECT_EQ(to_text(look(disk).entries), std::string(kTwoBatches) + "2:n/1 ");
     disk.volume().tree().put_file(kFirst, whole);
   }
+}
+
+// The batch behind it would stand at a place where none is looked for.
+TEST(LogStore, TakesNoBatchWhoseEndIsNoPlaceForAnother) {
+  DiskWorld disk(14);
+  disk.run([](io::Env& env) {
+    Opened opened = open(env);
+    append(*opened.log, {entry(1, 1, "one")});
+    append(*opened.log, {entry(1, 2, "two")});
+  });
+  const std::string whole = disk.bytes(kFirst);
+  const auto offsets = batch_offsets(whole);
+  ASSERT_EQ(offsets.size(), 2u);
+  const uint64_t at = offsets[1];
+  const auto header = raft::log_format::parse_batch_header(whole, 1, at);
+  ASSERT_TRUE(header);
+  // Three bytes of what pads the batch are left out, and every checksum says so.
+  std::string bytes = whole;
+  const uint64_t body = at + raft::log_format::kBatchHeaderBytes;
+  const uint32_t length = header->body_bytes - 3;
+  ASSERT_EQ(bytes.substr(body + length, 3), std::string(3, '\0'));
+  raft::put(bytes, at + 8, length);
+  raft::put(bytes, at + 12, io::crc32c(std::string_view(bytes).substr(body, length), io::crc32c_salt(1, header->first)));
+  const std::string_view fields = std::string_view(bytes).substr(at + 8, raft::log_format::kBatchHeaderBytes - 8);
+  raft::put(bytes, at + 4, io::crc32c(fields, io::crc32c_salt(1, at)));
+  EXPECT_FALSE(raft::log_format::parse_batch_header(bytes, 1, at));
+  disk.volume().tree().put_file(kFirst, bytes);
+  EXPECT_EQ(to_text(look(disk, kSmall, false).entries), "1:one/3 ");
+  EXPECT_EQ(to_text(look(disk).entries), "1:one/3 ");
 }
 
 // Else the log would end before that segment, and be begun anew without its entries.
