@@ -24,6 +24,7 @@ bool fits(Trigger trigger, sim::Moment moment) {
     case Trigger::campaign: return moment == sim::Moment::campaign;
     case Trigger::vote: return moment == sim::Moment::vote;
     case Trigger::append: return moment == sim::Moment::append;
+    case Trigger::install: return moment == sim::Moment::install;
   }
   return false;
 }
@@ -421,6 +422,7 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
                    : decision.op == "write" ? io::sim::DiskOp::write
                                             : io::sim::DiskOp::sync;
         fault.nth = std::max<uint64_t>(decision.nth, 1);
+        if (decision.on == Trigger::install) fault.prefix = std::string(raft::snapshot_format::kDirectory) + "/";
         volume.script(fault);
         break;
       }

@@ -46,6 +46,7 @@ std::string_view trigger_name(Trigger trigger) {
     case Trigger::campaign: return "campaign";
     case Trigger::vote: return "vote";
     case Trigger::append: return "append";
+    case Trigger::install: return "install";
   }
   return "";
 }

@@ -37,7 +37,7 @@ enum class Kind {
   slow_reader,  // node, delay, for: reads what it is sent that much later
   disk_full,   // node, bytes, for: that much room is left
   disk_shrink,  // node, bytes, for: that much room is left, and less and less of it
-  disk_error,  // node, op, nth: the nth such operation from now on fails once; after a sync the pages are clean
+  disk_error,  // node, op, nth: the nth such operation from now on fails once (on=install: on a snapshot); after a sync the pages are clean
   disk_stall,  // node, for: operations hang
   disk_slow,   // node, ppm, for: that share of operations takes long
   disk_damage,  // node, down, for: a bit of a synced log entry flips and the process ends; the bit is right again after `for`
@@ -60,8 +60,9 @@ inline constexpr int kAnyNode = -3;   // drawn among all
 inline constexpr int kVoter = -4;     // only with `on=vote`: whoever voted
 inline constexpr int kAll = -5;       // every node at once
 
-// When an armed decision strikes, from `at` on. `now` strikes at `at` itself.
-enum class Trigger { now, elected, campaign, vote, append };
+// When an armed decision strikes, from `at` on. `now` strikes at `at` itself; `install` when a node has received an image and is
+// about to install it.
+enum class Trigger { now, elected, campaign, vote, append, install };
 
 std::string_view trigger_name(Trigger trigger);
 

@@ -244,6 +244,11 @@ class Drawer {
       case Kind::disk_error:
         decision.op = pick<std::string>(draws, {{1, "read"}, {2, "write"}, {3, "sync"}});
         decision.nth = draws.below(20) + 1;
+        if (draws.below(2) == 0) {  // the image that is being installed
+          decision.on = Trigger::install;
+          decision.node = {kLeader};
+          decision.op = "read";
+        }
         break;
       case Kind::disk_shrink:
         decision.bytes = pick<uint64_t>(draws, {{2, 20'000}, {1, 200'000}});

@@ -217,7 +217,7 @@ constexpr KindRow kKinds[] = {
     {Kind::slow_reader, "node delay for", "reads what it is sent that much later"},
     {Kind::disk_full, "node bytes for", "only so many bytes are free"},
     {Kind::disk_shrink, "node bytes for", "only so many bytes are free, and step by step none"},
-    {Kind::disk_error, "node op nth", "the nth such operation fails once; after a sync the pages are clean all the same"},
+    {Kind::disk_error, "node op nth", "the nth such operation fails once, with on=install the nth on a snapshot; after a sync the pages are clean all the same"},
     {Kind::disk_stall, "node for", "file operations hang"},
     {Kind::disk_slow, "node ppm for", "that share of file operations takes long"},
     {Kind::disk_damage, "node down for",
@@ -234,7 +234,8 @@ constexpr KindRow kKinds[] = {
     {Kind::drift, "node rate for", "both clocks run that many parts per million fast"},
 };
 
-constexpr Trigger kTriggers[] = {Trigger::now, Trigger::elected, Trigger::campaign, Trigger::vote, Trigger::append};
+constexpr Trigger kTriggers[] = {Trigger::now, Trigger::elected, Trigger::campaign, Trigger::vote, Trigger::append,
+                                 Trigger::install};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -479,7 +480,7 @@ class Parser {
         const auto* trigger = std::find_if(std::begin(kTriggers), std::end(kTriggers),
                                            [value](Trigger t) { return trigger_name(t) == value; });
         if (trigger == std::end(kTriggers)) {
-          return "on is one of now, elected, campaign, vote, append, not \"" + std::string(value) + "\"";
+          return "on is one of now, elected, campaign, vote, append, install, not \"" + std::string(value) + "\"";
         }
         decision.on = *trigger;
       } else if (name == "wait") {
@@ -639,7 +640,7 @@ std::string plan_manual() {
     line.resize(std::max<size_t>(line.size() + 2, 30), ' ');
     text += line + std::string(setting.meaning) + "\n";
   }
-  text += "Decisions (kind, keys, meaning); every kind also takes on=elected|campaign|vote|append and wait=:\n";
+  text += "Decisions (kind, keys, meaning); every kind also takes on=elected|campaign|vote|append|install and wait=:\n";
   for (const KindRow& row : kKinds) {
     std::string line = "  " + std::string(kind_name(row.kind)) + " " + std::string(row.keys);
     line.resize(std::max<size_t>(line.size() + 2, 30), ' ');

@@ -89,6 +89,7 @@ void RaftServer::take_snapshot() {
     return;
   }
   SOMETIMES("raft: snapshot taken");
+  if (observer_ != nullptr) observer_->snapshot_taken(*label);
   ++counters_.snapshots_taken;
   last_snapshot_took_ = env_.now() - begun;
   env_.log.info("raft: snapshot taken", {{"index", label->index},

@@ -157,6 +157,8 @@ class Observer {
   virtual void persisted(const Core&) {}
   // The state machine has applied `entry`; `answer` is empty for entries that never reach it.
   virtual void entry_applied(const Entry&, const std::string& answer) { (void)answer; }
+  // A snapshot of this server's own state machine is in place under that label.
+  virtual void snapshot_taken(const SnapshotLabel&) {}
   // The state machine's state was replaced by the image of that label.
   virtual void image_installed(const SnapshotLabel&) {}
   // The core was told that the state machine has applied everything up to core.applied_index().

@@ -92,6 +92,17 @@ std::optional<Violation> LogBook::digest(int node, Index index, uint64_t digest,
   return std::nullopt;
 }
 
+std::optional<Violation> LogBook::labelled(int node, Index label, Index index, uint64_t digest, io::Instant now) const {
+  if (index == label && (label > replica_.last_index() || replica_.digest_at(label) == digest)) {
+    return std::nullopt;
+  }
+  return violation("a snapshot holds what its label says",
+                   the_node(node) + " labelled a snapshot " + at_index(label) +
+                       (index == label ? ", and it is not what the entries up to there make"
+                                       : ", and its content says that it is at " + at_index(index)),
+                   now);
+}
+
 void LogBook::applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now) {
   NARAD_CHECK(entry.index == lines_.size() + 1, "unseen entries are taken in order");
   const Replica::Applied expected = replica_.apply(entry);

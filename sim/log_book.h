@@ -43,6 +43,8 @@ class LogBook {
   void restarted(int node, uint64_t life, Index index);
   // An image replaced the state of `node` in its life `life`: it holds everything up to `index`.
   std::optional<Violation> installed(int node, uint64_t life, Index index, io::Instant now);
+  // The image in a snapshot of `node` labelled `label` says that it holds everything up to `index`, with this digest.
+  std::optional<Violation> labelled(int node, Index label, Index index, uint64_t digest, io::Instant now) const;
   void applied_unseen(int node, const raft::Entry& entry, const std::optional<Change>& change, io::Instant now);
 
   Index last_index() const { return lines_.size(); }

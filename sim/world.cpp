@@ -8,6 +8,7 @@
 #include "sim/bounds.h"
 #include "sim/command_draws.h"
 #include "sim/proposals.h"
+#include "sim/snapshot_look.h"
 
 namespace sim {
 namespace {
@@ -44,6 +45,7 @@ class World::Watcher final : public raft::Observer {
   }
   void ready_taken(const raft::Core& core, const raft::Ready& ready) override {
     if (RaftTrace* trace = this->trace()) trace->ready_taken(source(), core, ready);
+    if (ready.install) world_.tell(Moment::install, node_, life_);
   }
   void message_sent(const raft::Core& core, const raft::Message& message) override {
     if (RaftTrace* trace = this->trace()) trace->message_sent(source(), core, message);
@@ -58,6 +60,7 @@ class World::Watcher final : public raft::Observer {
     world_.entry_applied(node_, life_, entry, answer);
   }
 
+  void snapshot_taken(const raft::SnapshotLabel& label) override { world_.snapshot_taken(node_, life_, label); }
   void image_installed(const raft::SnapshotLabel& label) override { world_.image_installed(node_, life_, label.index); }
 
   raft::Role role = raft::Role::follower;
@@ -175,6 +178,7 @@ int World::run(int index, io::Env& env) {
     self.failed_starts = 0;
     ++self.good_starts;
     take_restart(index, view);
+    view.scope.spawn("sim/audit", [this, index] { audit(index); });
   };
   hooks.stopping = [&node] { node.view.reset(); };
   return engine::run_node(env, node.config, hooks, stop, &node.reason);
@@ -354,6 +358,12 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
   watcher.last = core.last_index();
 }
 
+void World::tell(Moment moment, int index, uint64_t life) {
+  if (on_moment_ && nodes_[static_cast<size_t>(index)].life == life) {
+    on_moment_(moment, index);
+  }
+}
+
 void World::check_bounds(int index, const raft::Core& core) {
   auto wrong = beyond_bounds(core, core.settings());
   const std::optional<engine::NodeView>& view = nodes_[static_cast<size_t>(index)].view;
@@ -417,6 +427,36 @@ void World::image_installed(int index, uint64_t life, raft::Index applied) {
   }
   if (wrong) {
     fail(*wrong);
+  }
+}
+
+// The label is the index that the image's content has. That the rows add up to the digest is the image's own affair.
+void World::snapshot_taken(int index, uint64_t life, const raft::SnapshotLabel& label) {
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  if (violation_ || node.life != life) {
+    return;
+  }
+  const std::string path = raft::snapshot_format::path_of(label.index, label.term);
+  const auto head = read_image_head(node.machine->volume().tree().content(path).value_or(""));
+  if (!head) {
+    return;  // not whole, or not any more: another check's business
+  }
+  auto wrong = book_.labelled(index, label.index, head->applied_index, head->digest, now());
+  if (wrong) {
+    fail(*wrong);
+  }
+}
+
+// What a start went by must be there: the digest kept beside the rows is that of the rows.
+void World::audit(int index) {
+  const engine::NodeView* shown = view(index);
+  if (shown == nullptr) {
+    return;
+  }
+  const auto audit = shown->fsm.audit();
+  if (audit.ok() && audit->digest_of_rows != audit->stored.digest) {
+    fail("a database adds up", node_name(index) + " has started at index " + std::to_string(audit->stored.applied_index) +
+                                   ", and its rows do not have the digest kept beside them");
   }
 }
 

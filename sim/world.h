@@ -44,7 +44,7 @@ struct WorldOptions {
 };
 
 // Moments that a fault may wait for.
-enum class Moment { elected, campaign, vote, append };
+enum class Moment { elected, campaign, vote, append, install };
 
 // Counts for reports.
 struct WorldCounts {
@@ -161,6 +161,9 @@ class World {
   void check_bounds(int node, const raft::Core& core);
   void note_committed(const raft::Core& core);
   void image_installed(int node, uint64_t life, raft::Index index);
+  void snapshot_taken(int node, uint64_t life, const raft::SnapshotLabel& label);
+  void audit(int node);
+  void tell(Moment moment, int node, uint64_t life);
   void judge_effect(raft::Index index, const Change& change);
   uint64_t early_answers() const;
   void note_leader(raft::Index applied);

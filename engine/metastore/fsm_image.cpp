@@ -94,15 +94,17 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
   if (state.applied_index == 0 || replayed == 0) {
     return io::fail(io::ErrorKind::invalid, "fsm.db holds nothing yet");
   }
-  if (state.applied_index > replayed) {
-    if (io::defence(io::Defence::snapshot_while_ahead)) {
-      SOMETIMES("metastore: no image while the database is ahead of the replay");
-      env_.log.info("metastore: snapshot deferred: the database holds raft index " + std::to_string(state.applied_index) +
-                    " but the replay since the start has reached only " + std::to_string(replayed), {});
-      return io::fail(io::ErrorKind::busy, "fsm.db is at index " + std::to_string(state.applied_index) +
-                                               ", ahead of the replay at " + std::to_string(replayed));
-    }
+  // What raft has counted is what was published: an image is of that, and never of what the lane's database has come to meanwhile.
+  const bool is_of_replayed = io::defence(io::Defence::snapshot_while_ahead);
+  if (!is_of_replayed) {
     state.applied_index = replayed;
+  }
+  if (state.applied_index > replayed) {
+    SOMETIMES("metastore: no image while the database is ahead of the replay");
+    env_.log.info("metastore: snapshot deferred: the database holds raft index " + std::to_string(state.applied_index) +
+                  " but the replay since the start has reached only " + std::to_string(replayed), {});
+    return io::fail(io::ErrorKind::busy, "fsm.db is at index " + std::to_string(state.applied_index) +
+                                             ", ahead of the replay at " + std::to_string(replayed));
   }
   is_writing_image_ = true;
   struct Writing {
@@ -111,7 +113,13 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
   } writing{is_writing_image_};
   OnLane taken(env_.store_lane, database_, [](Database& database) { database.end_image(); });
   // The view is given up on the lane: by the time a later call closes the database, only the database itself holds it.
-  ImageWriter::Piece piece = run_on(env_.store_lane, [database = taken.get(), view = view_, state]() mutable {
+  ImageWriter::Piece piece = run_on(env_.store_lane, [database = taken.get(), view = view_, state, is_of_replayed]() mutable {
+    if (!is_of_replayed) {
+      view = database->view();
+      const raft::Index label = state.applied_index;
+      state = database->state();
+      state.applied_index = label;
+    }
     database->begin_image(std::move(view), state);
     return database->next_image_piece();
   });

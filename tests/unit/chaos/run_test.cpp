@@ -139,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
                                            Hunted{io::Defence::config_change_before_term_commit, 132},
                                            Hunted{io::Defence::config_not_undone_on_truncate, 9},
                                            Hunted{io::Defence::late_prevote_counts, 3},
-                                           Hunted{io::Defence::index_apart_from_effects, 1}),
+                                           Hunted{io::Defence::index_apart_from_effects, 1},
+                                           Hunted{io::Defence::snapshot_while_ahead, 5},
+                                           Hunted{io::Defence::restore_unchecked, 2}),
                          [](const auto& info) {
                            std::string name(io::defect_name(info.param.defect));
                            std::erase(name, '-');
