@@ -46,8 +46,12 @@ fuzz: deps
 	@cmake --build --preset fuzz
 	@scripts/fuzz.sh
 
+# What was seen goes into the pages of the scenarios, whatever it was.
 mutations: deps
-	@scripts/mutations.sh
+	@scripts/mutations.sh; status=$$?; \
+	cmake --build build/debug --target narad_unit >/dev/null && \
+	SCENARIOS_WRITE=1 build/debug/narad_unit --gtest_brief=1 --gtest_filter='ScenarioTable.TheCommittedPagesAreCurrent' && \
+	exit $$status
 
 bench:
 	@scripts/deps.sh --bench

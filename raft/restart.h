@@ -26,9 +26,9 @@
 // snapshots are left out first. A snapshot meets the log when the log reaches back to it, or ends below it or parts from it: the log then
 // goes (it holds nothing that is committed beside what the snapshot holds), and begins anew behind the snapshot.
 //
-// A reset keeps term, vote and store id and nothing else: this server has forgotten entries that it had acknowledged, so it gives
-// no vote until a leader has brought it up to its commit index (Core: is_rebuilding). Only a joining server does that by itself:
-// an other server's copy may be the only one.
+// A reset keeps term, vote and store id and nothing else. There, and in row 6, a joining server has forgotten entries that it had
+// acknowledged: it gives no vote until a leader has brought it up to its commit index (Core: is_rebuilding). Only a joining server
+// does that by itself: an other server's copy may be the only one.
 //
 // What no outcome does: leave a hole between state machine and log, or give up an entry that may be committed without a leader to bring it
 // back. A refusal changes nothing on the disk.

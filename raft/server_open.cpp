@@ -191,16 +191,18 @@ io::Status RaftServer::confirm_stores() {
 }
 
 // A crash in between leaves what the next start brings to the same end:
-//  - A reset begins with the record that this server gives no vote, which stays until a leader has brought it up. Then the state
-//    machine goes, then the snapshots, then the log. After the first of them it holds nothing: what is left of raft's own state is
-//    then either whole in itself, and is gone by (rows 8, 9), or has a hole, and the reset goes on (row 12).
+//  - What gives up entries that this server had acknowledged begins with the record that it gives no vote, which stays until a leader
+//    has brought it up: a reset, and a joining server's start with a log that ends before what its state machine had applied.
+//  - A reset goes on: the state machine goes, then the snapshots, then the log. After the first of them it holds nothing: what is left
+//    of raft's own state is then either whole in itself, and is gone by (rows 8, 9), or has a hole, and the reset goes on (row 12).
 //  - A state machine that was set aside, and not opened yet, holds nothing: replay (row 9), or start (row 3).
 //  - An image that is to be restored over a state machine leaves the old one in place until the switch, as little trusted as before.
 io::Status RaftServer::carry_out(StateMachineHome& home) {
   using Action = RestartDecision::Action;
   const RestartDecision& decision = *decision_;
   io::Status status;
-  if (decision.action == Action::reset) status = stable_->begin_rebuilding();
+  const bool gives_up_entries = decision.action == Action::reset || (decision.row == RestartRow::ahead && options_.is_joining);
+  if (gives_up_entries) status = stable_->begin_rebuilding();
   if (status.ok() && (decision.action == Action::reset || decision.action == Action::set_aside)) {
     status = home.set_aside(decision.reason);
   }

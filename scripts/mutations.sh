@@ -8,7 +8,9 @@
 #   MUTATIONS_OTHERS=1       also runs the scenarios that are not named, and prints those that turn red too
 # The tree is not touched. First its test programs are built, and the named tests must pass. Then, for each mutation: the changed
 # source is compiled under build/mutations and linked in front of the library that has the true one, and each named test runs in a
-# process of its own. Red is a failed test or a failed check; running out of time is not. Exit 0 when every named test turned red.
+# process of its own. Red is a failed test or a failed check; running out of time is not. What was seen is written to
+# tests/mutations/results.tsv in place of what earlier runs of the same mutations have seen (date, commit, mutation, test), from which
+# the pages docs/*scenarios.md are made. Exit 0 when every named test turned red.
 set -uo pipefail
 shopt -s nullglob
 cd "$(dirname "$0")/.."
@@ -46,7 +48,7 @@ parse() {
   [[ ${#edit_files[@]} -gt 0 && ${#reds[@]} -gt 0 ]] || die "$1: names no file or no test"
 }
 
-# program_of TEST, filter_of TEST: a test is named as in docs/raft-scenarios.md.
+# program_of TEST, filter_of TEST: a test is named as in docs/scenarios.md.
 program_of() {
   case $1 in
     scenario/*) echo narad_scenario_raft ;;
@@ -134,6 +136,7 @@ one() {
       run_test "$(program_of "$test")" "$(filter_of "$test")"
       if [[ $verdict == red ]]; then
         count=$((count + 1))
+        printf '%s\t%s\n' "$name" "$test" >>"$mine/seen"
         [[ -z ${MUTATIONS_WHY:-} ]] || lines+=("  red: $test: $reason")
       else
         failed=$((failed + 1))
@@ -189,6 +192,30 @@ for program in "${!filters[@]}"; do
 done
 
 printf '%s\0' "${mutations[@]}" | xargs -0 -n 1 -P "$jobs" "scripts/$(basename "$0")" --one
+
+# ---- What was seen -------------------------------------------------------------------------------------------------------------
+
+# Of a mutation that was run, only this run counts; of one that is gone, nothing.
+record() {
+  local results=$root/tests/mutations/results.tsv date commit mutation name
+  date=$(date -u +%F)
+  commit=$(git rev-parse --short HEAD 2>/dev/null || echo none)
+  local -A is_run=()
+  for mutation in "${mutations[@]}"; do is_run[$(basename "$mutation" .txt)]=1; done
+  {
+    if [[ -f $results ]]; then
+      while IFS= read -r line; do
+        name=$(cut -f3 <<<"$line")
+        [[ -n ${is_run[$name]:-} || ! -f tests/mutations/$name.txt ]] || printf '%s\n' "$line"
+      done <"$results"
+    fi
+    for mutation in "${!is_run[@]}"; do
+      [[ ! -f $work/$mutation/seen ]] || sed "s/^/$date\t$commit\t/" "$work/$mutation/seen"
+    done
+  } | LC_ALL=C sort -t $'\t' -k 3 >"$work/results.tsv"
+  cp "$work/results.tsv" "$results"
+}
+record
 
 turned=0
 failed=0

@@ -86,6 +86,22 @@ std::vector<Mutation> load_mutations(const std::string& root) {
   return mutations;
 }
 
+std::vector<SeenRed> parse_seen(std::string_view text) {
+  std::vector<SeenRed> seen;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> fields;
+    std::istringstream parts(line);
+    for (std::string field; std::getline(parts, field, '\t');) fields.push_back(field);
+    if (fields.size() == 4) seen.push_back(SeenRed{fields[0], fields[1], fields[2], fields[3]});
+  }
+  return seen;
+}
+
+std::vector<SeenRed> load_seen(const std::string& root) {
+  return parse_seen(read(root + "/tests/mutations/results.tsv").value_or(""));
+}
+
 std::string why_not(const Mutation& mutation, const std::string& root) {
   std::map<std::string, std::string> files;
   for (const Mutation::Edit& edit : mutation.edits) {

@@ -18,7 +18,7 @@ struct Mutation {
   std::string name;  // of its file, without the ending
   std::string what;  // the mistake, in a sentence
   std::vector<Edit> edits;
-  std::vector<std::string> red;  // tests, named as in docs/raft-scenarios.md
+  std::vector<std::string> red;  // tests, named as in docs/scenarios.md
 };
 
 // Nothing when the text is not one: no sentence, no edit, an edit that changes nothing, no test.
@@ -26,6 +26,21 @@ std::optional<Mutation> parse_mutation(std::string_view name, std::string_view t
 
 // Every one of the tree at `root`, by name. One that does not parse ends the program.
 std::vector<Mutation> load_mutations(const std::string& root);
+
+// One line of tests/mutations/results.tsv: scripts/mutations.sh has seen the mutation turn the test red.
+struct SeenRed {
+  std::string date;  // "2026-12-01"
+  std::string commit;
+  std::string mutation;
+  std::string test;
+
+  friend bool operator==(const SeenRed&, const SeenRed&) = default;
+};
+
+// Lines that are none of these four fields, a tab between each two, are left out.
+std::vector<SeenRed> parse_seen(std::string_view text);
+// Of the tree at `root`; none where there is no such file.
+std::vector<SeenRed> load_seen(const std::string& root);
 
 // Why it cannot be carried out on the tree at `root`: a text that does not stand in its file exactly once, a test that does not
 // exist. Empty: it can.

@@ -1,4 +1,4 @@
-// docs/raft-scenarios.md is what the tests say, and what it says of them is read right.
+// docs/raft-scenarios.md and docs/scenarios.md are what the tests say, and what they say of them is read right.
 
 #include "tests/support/scenario_table.h"
 
@@ -16,39 +16,53 @@
 namespace tests {
 namespace {
 
-TEST(ScenarioTable, TheCommittedPageIsCurrent) {
-  const std::string path = source_dir() + "/docs/raft-scenarios.md";
-  const std::string table = scenario_table(scenario_rows(source_dir()));
-  if (std::getenv("RAFT_SCENARIOS_WRITE") != nullptr) {
-    std::ofstream(path) << table;
-    return;
+TEST(ScenarioTable, TheCommittedPagesAreCurrent) {
+  for (const ScenarioPage& page : scenario_pages()) {
+    SCOPED_TRACE(page.file);
+    const std::string path = source_dir() + "/" + page.file;
+    const std::string table = scenario_table(page, scenario_rows(source_dir(), page));
+    if (std::getenv("SCENARIOS_WRITE") != nullptr) {
+      std::ofstream(path) << table;
+      continue;
+    }
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(text.str(), table) << "make it anew: SCENARIOS_WRITE=1 build/debug/narad_unit --gtest_filter='ScenarioTable.*'";
   }
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), table) << "make it anew: RAFT_SCENARIOS_WRITE=1 build/debug/narad_unit --gtest_filter='ScenarioTable.*'";
 }
 
 TEST(ScenarioTable, EveryScenarioFileOfAKnownIdIsInIt) {
-  std::set<std::string> shown;
-  for (const ScenarioRow& row : scenario_rows(source_dir())) shown.insert(row.test);
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/scenario")) {
-    const std::string name = entry.path().filename().string();
-    for (const std::string& id : raft_scenario_ids()) {
-      if (name.starts_with(id)) {
-        EXPECT_TRUE(shown.contains("scenario/" + name)) << name;
+  for (const ScenarioPage& page : scenario_pages()) {
+    std::set<std::string> shown;
+    for (const ScenarioRow& row : scenario_rows(source_dir(), page)) shown.insert(row.test);
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/scenario")) {
+      const std::string name = entry.path().filename().string();
+      for (const std::string& id : page.ids()) {
+        if (name.starts_with(id)) {
+          EXPECT_TRUE(shown.contains("scenario/" + name)) << name;
+        }
       }
     }
   }
 }
 
-TEST(ScenarioTable, EveryScenarioHasATestAndEveryTestSomethingThatTurnsItRed) {
-  std::set<std::string> tested;
-  for (const ScenarioRow& row : scenario_rows(source_dir())) {
-    tested.insert(row.id);
-    EXPECT_NE(row.red_by, "") << row.id << ": nothing turns " << row.test << " red";
+TEST(ScenarioTable, NoIdStandsTwice) {
+  std::set<std::string> known;
+  for (const ScenarioPage& page : scenario_pages()) {
+    for (const std::string& id : page.ids()) EXPECT_TRUE(known.insert(id).second) << id;
   }
-  for (const std::string& id : raft_scenario_ids()) EXPECT_TRUE(tested.contains(id)) << id;
+}
+
+TEST(ScenarioTable, EveryScenarioHasATestAndEveryTestSomethingThatTurnsItRed) {
+  for (const ScenarioPage& page : scenario_pages()) {
+    std::set<std::string> tested;
+    for (const ScenarioRow& row : scenario_rows(source_dir(), page)) {
+      tested.insert(row.id);
+      EXPECT_FALSE(row.red_by.empty()) << row.id << ": nothing turns " << row.test << " red";
+    }
+    for (const std::string& id : page.ids()) EXPECT_TRUE(tested.contains(id)) << id;
+  }
 }
 
 // Those of ids that the table does not have, too.
@@ -75,7 +89,8 @@ TEST(ScenarioTable, ReadsAScenarioFile) {
   EXPECT_EQ(rows[0].id, "EL-02");
   EXPECT_EQ(rows[0].text, "A late grant");
   EXPECT_EQ(rows[0].test, "scenario/EL-02-late.raft");
-  EXPECT_EQ(rows[0].red_by, "`late-prevote-counts`");
+  EXPECT_EQ(rows[0].red_by, (std::vector<Cause>{{"late-prevote-counts", true, ""}}));
+  EXPECT_EQ(result_of(rows[0]), "passes; red with its defect");
   EXPECT_TRUE(scenario_rows("tests/scenario/basic.raft", "# basic: three servers\n").empty());
 }
 
@@ -88,7 +103,8 @@ TEST(ScenarioTable, ReadsMarkersAboveTests) {
   EXPECT_EQ(rows[1].id, "LR-13");
   EXPECT_EQ(rows[0].text, "Cuts the tail.");
   EXPECT_EQ(rows[0].test, "unit/raft/a_test.cpp: LogStore.CutsTheTail");
-  EXPECT_EQ(rows[0].red_by, "");
+  EXPECT_TRUE(rows[0].red_by.empty());
+  EXPECT_EQ(result_of(rows[0]), "passes");
 }
 
 constexpr const char* kMutation =
@@ -113,11 +129,34 @@ TEST(Mutations, AreReadAsWritten) {
   EXPECT_FALSE(parse_mutation("a", "What\nfile: a.cpp\n--- old\na\n--- new\nb\n").has_value()) << "names no test";
 }
 
-TEST(Mutations, StandInTheRowsOfTheirTests) {
-  std::vector<ScenarioRow> rows{{"LR-13", "a", "scenario/LR-13-a.raft", "`defect`"}, {"LR-13", "b", "scenario/LR-13-b.raft", ""}};
-  add_mutations({*parse_mutation("keeps-the-tail", kMutation)}, rows);
-  EXPECT_EQ(rows[0].red_by, "`defect`, [keeps-the-tail](../tests/mutations/keeps-the-tail.txt)");
-  EXPECT_EQ(rows[1].red_by, "");
+TEST(Mutations, StandInTheRowsOfTheirTestsWithWhatWasSeen) {
+  std::vector<ScenarioRow> rows{{"LR-13", "a", "scenario/LR-13-a.raft", {{"defect", true, ""}}}, {"LR-13", "b", "scenario/LR-13-b.raft", {}}};
+  const Mutation mutation = *parse_mutation("keeps-the-tail", kMutation);
+  std::vector<ScenarioRow> unseen = rows;
+  add_mutations({mutation}, {}, unseen);
+  EXPECT_EQ(unseen[0].red_by, (std::vector<Cause>{{"defect", true, ""}, {"keeps-the-tail", false, ""}}));
+  EXPECT_EQ(result_of(unseen[0]), "passes; red with its defect; 1 not run");
+  EXPECT_TRUE(unseen[1].red_by.empty());
+
+  const auto seen = parse_seen("2026-01-02\tabc\tkeeps-the-tail\tscenario/LR-13-a.raft\n"
+                               "2026-01-03\tabd\tkeeps-the-tail\tscenario/LR-13-a.raft\nno such line\n"
+                               "2026-01-04\tabd\tanother\tscenario/LR-13-a.raft\n");
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0], (SeenRed{"2026-01-02", "abc", "keeps-the-tail", "scenario/LR-13-a.raft"}));
+  add_mutations({mutation}, seen, rows);
+  EXPECT_EQ(rows[0].red_by[1].seen, "2026-01-03");
+  EXPECT_EQ(result_of(rows[0]), "passes; red with its defect; red, seen 2026-01-03");
+}
+
+// What is on record was seen of a mutation and a test that are there.
+TEST(Mutations, WhatWasSeenNamesMutationsAndTestsOfTheTree) {
+  std::set<std::string> known;
+  for (const Mutation& mutation : load_mutations(source_dir())) {
+    for (const std::string& test : mutation.red) known.insert(mutation.name + "\t" + test);
+  }
+  for (const SeenRed& run : load_seen(source_dir())) {
+    EXPECT_TRUE(known.contains(run.mutation + "\t" + run.test)) << run.mutation << " does not name " << run.test;
+  }
 }
 
 TEST(Mutations, SayWhyTheyDoNotFit) {

@@ -184,7 +184,6 @@ TEST(SnapshotStore, DamagedHeadsAndTrailersAreNotListed) {
   }
 }
 
-// Scenarios SC-07 and IO-06.
 TEST(SnapshotStore, AFlippedBitInAChunkIsFoundAndTheOlderOneTakenOnlyIfTheLogReachesBack) {
   DiskWorld disk(11);
   write_two(disk);
@@ -298,7 +297,6 @@ void check_after(DiskWorld& disk, Index done, Index trying) {
   EXPECT_LE(count_files(disk, ".snapshot"), 2u);
 }
 
-// Scenario SC-09, and SC-03 for the failures that are no crash.
 void sweep(io::sim::FaultAction action) {
   bool has_struck = true;
   uint64_t nth = 1;
@@ -327,12 +325,15 @@ void sweep(io::sim::FaultAction action) {
   EXPECT_GT(nth, 40u);
 }
 
+// Scenario SC-09.
 TEST(SnapshotStore, SurvivesAKillAtEveryDiskOperation) { sweep(io::sim::FaultAction::kill); }
+// Scenario SC-09.
 TEST(SnapshotStore, SurvivesALossOfPowerAtEveryDiskOperation) { sweep(io::sim::FaultAction::power_loss); }
+
 TEST(SnapshotStore, SurvivesAnErrorAtEveryDiskOperation) { sweep(io::sim::FaultAction::error); }
 TEST(SnapshotStore, SurvivesAFullDiskAtEveryDiskOperation) { sweep(io::sim::FaultAction::no_space); }
 
-// Scenarios SC-03, SI-09 and IO-08: the same process goes on, what was kept stays, the room comes back.
+// The same process goes on, what was kept stays, the room comes back.
 TEST(SnapshotStore, AFailureAtAnyStepLeavesWhatWasAndGivesItsRoomBack) {
   using io::sim::DiskOp;
   for (const auto action : {io::sim::FaultAction::no_space, io::sim::FaultAction::error}) {
@@ -368,7 +369,6 @@ TEST(SnapshotStore, AFailureAtAnyStepLeavesWhatWasAndGivesItsRoomBack) {
   }
 }
 
-// Scenario IO-08.
 TEST(SnapshotStore, TenIntervalsOnAFullDiskLeaveNothingBehind) {
   DiskWorld disk(15);
   write_two(disk);

@@ -152,7 +152,7 @@ TEST_F(FsmImageTest, AnImageHoldsTheStateOfTheCallWhateverIsAppliedMeanwhile) {
   }));
 }
 
-TEST_F(FsmImageTest, SC_02_RefusedEntriesCountInTheLabel) {
+TEST_F(FsmImageTest, RefusedEntriesCountInTheLabel) {
   EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
     MemorySink sink;
     EXPECT_TRUE(fsm.write_image(sink, 10).is(io::ErrorKind::invalid)) << "nothing is applied";
@@ -311,7 +311,8 @@ TEST_F(FsmImageTest, AnImageOfANewerFormatIsRefusedAndChangesNothing) {
 
 // ---- Install ---------------------------------------------------------------------------------------------------------------
 
-TEST_F(FsmImageTest, SI_01_AnInstallReplacesAndNeverMerges) {
+// Scenario SI-01.
+TEST_F(FsmImageTest, AnInstallReplacesAndNeverMerges) {
   const std::string image = image_of(3);
   EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
     // Deleted on the leader before its snapshot: m9 and the old m1 must not come back.
@@ -473,7 +474,7 @@ TEST_F(FsmImageTest, ALiveDatabaseThatIsGoneIsNotMadeAnew) {
 
 // ---- Durable index ---------------------------------------------------------------------------------------------------------
 
-TEST_F(FsmImageTest, PT_13_WhatIsDurableSurvivesAPowerLossAndAFlushRaisesIt) {
+TEST_F(FsmImageTest, WhatIsDurableSurvivesAPowerLossAndAFlushRaisesIt) {
   raft::Index durable = 0;
   machine.start([&](io::Env& env) {
     auto fsm = Fsm::open(env, {.flush_bytes = 4000});
@@ -552,7 +553,8 @@ TEST_F(FsmImageTest, ALookTellsWhatIsThereAndChangesNothing) {
 
 // ---- The defences ----------------------------------------------------------------------------------------------------------
 
-TEST_F(FsmImageTest, SC_01_NoImageWhileTheDatabaseIsAheadOfTheReplay) {
+// Scenario SC-01.
+TEST_F(FsmImageTest, NoImageWhileTheDatabaseIsAheadOfTheReplay) {
   EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
     ASSERT_TRUE(fsm.apply({create_entry(1343, "a"), create_entry(1344, "b")}).ok());
     MemorySink sink;

@@ -1,5 +1,5 @@
 // Strikes every file operation of an install with each thing that can happen there, and judges what is left: the old state or the new
-// one, whole, and nothing beside it after the next open. SI-01, SI-02, SI-09.
+// one, whole, and nothing beside it after the next open.
 
 #include <gtest/gtest.h>
 
@@ -191,6 +191,7 @@ TEST(InstallSweep, APowerLossAtAnyOperationLeavesTheOldStateOrTheNewOne) {
   EXPECT_GT(tally.new_states, 4u);
 }
 
+// Scenario SI-09.
 TEST(InstallSweep, AFullDiskAtAnyOperationLeavesTheOldStateInUseAndNoLeftover) {
   const Tally tally = sweep(FaultAction::no_space, 1);
   EXPECT_GT(tally.operations, 20u);
@@ -198,14 +199,15 @@ TEST(InstallSweep, AFullDiskAtAnyOperationLeavesTheOldStateInUseAndNoLeftover) {
   EXPECT_LE(tally.stops, 2u) << "only where the switch itself is unknown";
 }
 
-TEST(InstallSweep, SI_09_AnErrorAtAnyOperationIsNoSuccess) {
+// Scenarios SI-02 and SI-09.
+TEST(InstallSweep, AnErrorAtAnyOperationIsNoSuccess) {
   const Tally tally = sweep(FaultAction::error, 1);
   EXPECT_GT(tally.operations, 30u);
   EXPECT_GT(tally.failures, 20u);
   EXPECT_LE(tally.stops, 2u) << "only where the switch itself is unknown";
 }
 
-// Found by a seed: RocksDB took a table in whose bounds it had failed to read, and no lookup found its rows.
+// Scenario SI-02. Found by a seed: RocksDB took a table in whose bounds it had failed to read, and no lookup found its rows.
 TEST(InstallSweep, AReadErrorAtAnyOperationIsNoSuccess) {
   const Tally tally = sweep(FaultAction::error, 1, DiskOp::read);
   EXPECT_GT(tally.operations, 3u);

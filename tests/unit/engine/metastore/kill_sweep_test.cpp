@@ -136,8 +136,10 @@ void sweep(FaultAction action, bool keeps_answered, size_t indexes_min) {
   EXPECT_GE(indexes.size(), indexes_min) << "the lives ended in many places";
 }
 
+// Scenario RS-02.
 TEST(KillSweep, AKillAtAnyOperationLeavesWholeBatchesAndTheirIndex) { sweep(FaultAction::kill, true, kEntries / kBatch + 1); }
 
+// Scenario RS-02.
 TEST(KillSweep, APowerLossAtAnyOperationLeavesWholeBatchesAndTheirIndex) { sweep(FaultAction::power_loss, false, 6); }
 
 TEST(KillSweep, WithTheIndexApartSomeKillLosesEffects) {
