@@ -33,14 +33,19 @@ io::Status write_format(io::Disk& disk) {
   return status.ok() ? disk.sync_directory("") : status;
 }
 
-// A directory without FORMAT is new only when nothing but our own first steps stands in it.
+// A directory without FORMAT is new only when nothing but our own first steps stands in it, and empty directories: each may be a volume
+// of its own.
 io::Status check_is_new(io::Disk& disk) {
   const io::Result<std::vector<std::string>> names = disk.list("");
   if (!names.ok()) {
     return names.error();
   }
   for (const std::string& name : *names) {
-    if (name == "raft" || name == "fsm.db") {
+    if (name != "raft" && name != "fsm.db") {
+      continue;
+    }
+    const io::Result<std::vector<std::string>> inside = disk.list(name);
+    if (!inside.ok() || !inside->empty()) {
       return io::fail(io::ErrorKind::invalid,
                       "the data directory holds " + name + " but no file FORMAT, so its layout is unknown; refusing to start");
     }

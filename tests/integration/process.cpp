@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -97,16 +99,32 @@ TempDir::~TempDir() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-SmallDisk::SmallDisk(uint64_t bytes, bool read_only) {
+SmallDisk::SmallDisk(uint64_t bytes, bool read_only) : path_(dir_.path()) { mount_it(bytes, read_only); }
+
+SmallDisk::SmallDisk(uint64_t bytes, std::string directory) : path_(std::move(directory)) { mount_it(bytes, false); }
+
+void SmallDisk::mount_it(uint64_t bytes, bool read_only) {
   const std::string options = "size=" + std::to_string(bytes);
-  mounted_ = mount("tmpfs", dir_.path().c_str(), "tmpfs", read_only ? MS_RDONLY : 0, options.c_str()) == 0;
+  const bool is_done = mount("tmpfs", path_.c_str(), "tmpfs", read_only ? MS_RDONLY : 0, options.c_str()) == 0;
+  error_ = is_done ? 0 : errno;
 }
 
 SmallDisk::~SmallDisk() {
-  if (mounted_) {
-    umount2(dir_.path().c_str(), MNT_DETACH);
+  if (is_mounted()) {
+    umount2(path_.c_str(), MNT_DETACH);
   }
 }
+
+std::string SmallDisk::why_not() const { return "a file system cannot be mounted here: " + std::string(std::strerror(error_)); }
+
+void SmallDisk::fill() {
+  std::ofstream ballast(path_ + "/ballast", std::ios::binary | std::ios::app);
+  const std::string block(4096, 'x');
+  while (ballast.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+  }
+}
+
+void SmallDisk::make_room() { std::filesystem::remove(path_ + "/ballast"); }
 
 uint16_t free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -31,19 +31,30 @@ class TempDir {
   std::string path_;
 };
 
-// A small file system of its own, mounted below a TempDir. Making it needs rights that a test run may lack: is_mounted().
+// A small file system of its own, mounted below a TempDir or on a directory that there is. Making it needs rights that a test run may
+// lack: is_mounted(), and else why_not().
 class SmallDisk {
  public:
   explicit SmallDisk(uint64_t bytes, bool read_only = false);
+  // Over what `directory` holds; that is seen again once this is gone.
+  SmallDisk(uint64_t bytes, std::string directory);
   ~SmallDisk();
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
-  bool is_mounted() const { return mounted_; }
-  std::string path() const { return dir_.path(); }
+  bool is_mounted() const { return error_ == 0; }
+  std::string why_not() const;
+  const std::string& path() const { return path_; }
+
+  // Writes a file that leaves no byte of room, and removes it.
+  void fill();
+  void make_room();
 
  private:
+  void mount_it(uint64_t bytes, bool read_only);
+
   TempDir dir_;
-  bool mounted_ = false;
+  std::string path_;
+  int error_ = 0;
 };
 
 // A TCP port that nobody uses at the moment.
