@@ -41,6 +41,7 @@ void Ready::clear() {
   install.reset();
   log_reads.clear();
   snapshot_wishes.clear();
+  lacks_snapshot = false;
   reads.clear();
   role_changes.clear();
   transfers.clear();
@@ -49,8 +50,8 @@ void Ready::clear() {
 
 bool Ready::is_empty() const {
   return !hard_state && !log_reset && entries.empty() && messages.empty() && messages_after_persist.empty() &&
-         committed.empty() && !install && log_reads.empty() && snapshot_wishes.empty() && reads.empty() &&
-         role_changes.empty() && transfers.empty() && vote_refusals.empty();
+         committed.empty() && !install && log_reads.empty() && snapshot_wishes.empty() && !lacks_snapshot &&
+         reads.empty() && role_changes.empty() && transfers.empty() && vote_refusals.empty();
 }
 
 namespace {
@@ -348,6 +349,7 @@ void Core::ready(Ready& out) {
   out.vote_refusals.swap(vote_refusals_);
   out.log_reads.swap(log_reads_);
   out.snapshot_wishes.swap(snapshot_wishes_);
+  out.lacks_snapshot = std::exchange(lacks_snapshot_, false);
 }
 
 Ready Core::ready() {

@@ -273,6 +273,9 @@ struct Ready {
   // --- for other servers, on the leader ---
   std::vector<LogRead> log_reads;
   std::vector<SnapshotWish> snapshot_wishes;
+  // A server needs an image, and there is none that reaches up to the log's begin (it was lost: raft/restart.h). Take one now;
+  // said again with every message that this server would be sent, until snapshot_available().
+  bool lacks_snapshot = false;
 
   std::vector<ReadResult> reads;
   std::vector<RoleChange> role_changes;
@@ -646,6 +649,7 @@ class Core {
   std::vector<VoteRefusal> vote_refusals_;
   std::vector<LogRead> log_reads_;
   std::vector<SnapshotWish> snapshot_wishes_;
+  bool lacks_snapshot_ = false;
 
   Index heard_commit_ = 0;  // from leaders of any term
 };

@@ -59,8 +59,10 @@ Index Core::compact(Index index, bool spares_transfers) {
 
 void Core::ask_for_snapshot(const ServerId& id, Progress& progress) {
   if (snapshot_.index < log_.base_index()) {
-    // It was lost (raft/restart.h: held, replayed_onto). The next one that this server takes will do.
+    // It was lost (raft/restart.h: held, replayed_onto). Another is to be taken, for the next try.
+    SOMETIMES("raft: a server needs an image and there is none");
     progress.restart(log_.base_index());
+    lacks_snapshot_ = true;
     return;
   }
   SOMETIMES("raft: a server needs an image");

@@ -437,7 +437,8 @@ class RaftServer {
 
   // snapshots
   io::Condition snapshot_wake_;
-  bool must_replace_snapshot_ = false;
+  bool must_take_snapshot_ = false;    // however few entries there are since the last one
+  io::Instant next_asked_snapshot_{};  // a follower's need is not answered before
   io::Instant next_read_log_{};  // when a log that cannot be read is told of again
   io::Duration last_snapshot_took_{0};
   io::Mutex receiving_;                          // held by the connection that receives

@@ -13,6 +13,8 @@ namespace {
 constexpr io::Duration kToldWithin = std::chrono::seconds(30);
 constexpr io::Duration kInstallRetry = std::chrono::milliseconds(200);
 constexpr io::Duration kReadLogInterval = std::chrono::seconds(10);
+// A follower's need makes this server take snapshots so often at most, should none come of it.
+constexpr io::Duration kAskedSnapshotInterval = std::chrono::seconds(5);
 }
 
 // ---- Taking ------------------------------------------------------------------------------------------------------------------
@@ -22,10 +24,10 @@ void RaftServer::snapshot_loop() {
   io::RandomStream jitter = env_.random.stream("raft snapshot interval", options_.id);
   while (!is_stopping_) {
     const io::Instant due = env_.after(policy.interval + jitter.between(io::Duration::zero(), policy.interval));
-    while (!is_stopping_ && env_.now() < due && !must_replace_snapshot_) snapshot_wake_.wait(due);
+    while (!is_stopping_ && env_.now() < due && !must_take_snapshot_) snapshot_wake_.wait(due);
     if (is_stopping_) return;
-    const bool must_replace = std::exchange(must_replace_snapshot_, false);
-    if (must_replace || core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
+    const bool must_take = std::exchange(must_take_snapshot_, false);
+    if (must_take || core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
     if (!is_stopping_) compact_log();
   }
 }
@@ -45,14 +47,14 @@ bool RaftServer::replace_if_damaged(const SnapshotLabel& label) {
                   {{"index", label.index}, {"reason", verified.error().to_text()}});
   }
   SOMETIMES("raft: a damaged snapshot is replaced");
-  must_replace_snapshot_ = true;
+  must_take_snapshot_ = true;
   snapshot_wake_.notify_all();
   return true;
 }
 
 void RaftServer::note_snapshot_failure(const io::Error& error) {
   ++counters_.snapshots_failed;
-  env_.log.warn("raft: no snapshot could be taken", {{"applied_index", core_->applied_index()}, {"reason", error.to_text()}});
+  env_.log.error("raft: no snapshot could be taken", {{"applied_index", core_->applied_index()}, {"reason", error.to_text()}});
 }
 
 // Applies go on meanwhile. Whatever fails leaves the snapshots and the log as they were; the next interval tries again.
@@ -180,6 +182,13 @@ bool RaftServer::install(const SnapshotLabel& label) {
 // ---- For followers -----------------------------------------------------------------------------------------------------------
 
 void RaftServer::take_for_others() {
+  if (ready_.lacks_snapshot && env_.now() >= next_asked_snapshot_) {
+    SOMETIMES("raft: a snapshot is taken because a server needs one");
+    next_asked_snapshot_ = env_.after(kAskedSnapshotInterval);
+    env_.log.info("raft: a server needs a snapshot and there is none, one is taken", {{"applied_index", core_->applied_index()}});
+    must_take_snapshot_ = true;
+    snapshot_wake_.notify_all();
+  }
   for (const LogRead& read : ready_.log_reads) {
     scope_->spawn("raft/read/" + read.to, [this, read] { read_for(read); });
   }
