@@ -156,8 +156,8 @@ class Table {
     NARAD_CHECK(!held_.is_trusted, "an index within a log that begins at 1 is held or ahead");
     SOMETIMES("restart row 10: the state machine is rebuilt from the log");
     return {Row::rebuilt, Action::set_aside, false,
-            path() + " has no applied index this release can trust (an older release or another program wrote it last: " +
-                held_.distrust + "), and replaying the raft log onto it would apply entries twice"};
+            path() + " has no applied index this release can trust (an older release or another program wrote it last), and replaying "
+                     "the raft log onto it would apply entries twice: " + held_.distrust};
   }
 
   RestartDecision hole() const {

@@ -213,6 +213,9 @@ TEST(RestartTable, Row10AnUntrustedStateMachineIsRebuiltFromAWholeLog) {
   expect_for_both(untrusted(log(0, 90)), Row::rebuilt, Action::set_aside);
   expect_for_both(untrusted(log(0, 90), 0), Row::rebuilt, Action::set_aside);
   expect_for_both(untrusted(log(0, 90), 500), Row::rebuilt, Action::set_aside);
+  EXPECT_EQ(reason(untrusted(log(0, 90))).find("fsm.db has no applied index this release can trust (an older release or another program "
+                                               "wrote it last), and replaying the raft log onto it would apply entries twice"),
+            0u);
 }
 
 TEST(RestartTable, Row11ACutLogIsReplayedOntoAnUntrustedStateMachine) {
