@@ -250,10 +250,15 @@ void Node::make_services() {
 io::Status Node::serve(io::Event& stop) {
   io::Condition changed;
   bool raft_ended = false;
+  io::Status watched;  // the metastore, beside what raft hands to it
   io::with_scope([&](io::Scope& scope) {
     scope.spawn("raft", [&] {
       raft_->run();
       raft_ended = true;
+      changed.notify_all();
+    });
+    scope.spawn("node/metastore", [&] {
+      watched = fsm_->watch();
       changed.notify_all();
     });
     scope.spawn("node/stop", [&] {
@@ -273,12 +278,16 @@ io::Status Node::serve(io::Event& stop) {
     if (hooks_.started) {
       hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, *proposer_, scope, http_->address(), cluster_listener_->address()});
     }
-    while (!raft_ended && !stop.is_set()) {
+    while (!raft_ended && !stop.is_set() && watched.ok()) {
       changed.wait();
     }
     readiness_->mark_stopping();
     // Leadership first, while connections still stand: what clients write meanwhile goes on at the next leader.
     hand_over_leadership();
+    // Without a state machine nothing more is promised to anybody.
+    if (!watched.ok()) {
+      raft_->stop();
+    }
     // Requests in flight end while raft still runs; after a failure of raft they end by its answers.
     const size_t cut_off = http_->drain(env_.after(config_.http.shutdown_grace));
     if (cut_off > 0) {
@@ -297,6 +306,9 @@ io::Status Node::serve(io::Event& stop) {
   const std::optional<io::Error>& failure = raft_->failure();
   if (failure.has_value()) {
     return io::fail(failure->kind, "raft: " + failure->message);
+  }
+  if (!watched.ok()) {
+    return watched;
   }
   env_.log.info("narad serve stopped");
   return {};
@@ -375,6 +387,7 @@ MetricsSnapshot Node::snapshot() const {
   s.metastore_errors_storage = stats.errors_storage;
   s.metastore_errors_unknown_entry_type = stats.errors_unknown_entry_type;
   s.metastore_errors_undecodable = stats.errors_undecodable;
+  s.metastore_errors_newer_database = stats.errors_newer_database;
   s.metastore_apply_stalled = stats.is_stalled;
   s.metastore_apply_stopped = stats.is_stopped;
   s.http_requests_in_flight = http_->requests_in_flight();

@@ -148,6 +148,11 @@ io::Status RaftServer::finish_receiving() {
     auto image = receiver_->image();
     status = image.ok() ? state_machine_->check_image(**image, label) : io::Status(image.error());
     if (!status.ok()) receiver_->abandon();
+    if (!status.ok() && state_machine_->is_stopped()) {
+      SOMETIMES("raft: an image stops the state machine");
+      fail(status.error());
+      return status;
+    }
   }
   // An image beside no record of a term would look like a server that has lost its vote.
   while (status.ok() && !is_stopping_ && core_->durable_hard_state().term < whole.term) {

@@ -63,7 +63,8 @@ class StateMachine {
 
   // Reads a whole image and judges it: complete, undamaged, of a format and content that this release understands, its digest right,
   // and its last entry is `label`. Changes nothing. Errors: `corrupt`; `invalid` for an image that only a newer release
-  // understands; those of the source. Waits; may run beside everything but itself.
+  // understands; those of the source. Where is_stopped() says afterwards that there is no going on without such an image, the server
+  // stops. Waits; may run beside everything but itself.
   virtual io::Status check_image(ImageSource& source, Index label) = 0;
 
   // Replaces the whole state by the image's, never merging. The switch is one atomic durable step: after a crash at any moment the

@@ -284,6 +284,8 @@ io::Status Database::begin_life(As as) {
   }
   unflushed_bytes_ = 0;
   flushing_to_ = 0;
+  errors_seen_ = 0;
+  is_flush_refused_ = false;
   state_ = meta->value_or(FsmMeta{}).state;
   // Opening has written everything that RocksDB's log held into synced tables.
   durable_index_ = state_.applied_index;
@@ -493,11 +495,34 @@ void Database::begin_flush() {
   const raft::Index index = state_.applied_index;
   rocksdb::Status begun = db_->Flush(options);
   flushing_to_ = begun.ok() ? index : 0;
+  is_flush_refused_ = is_flush_refused_ || !begun.ok();
   kv_.pump();
   note_flush();
 }
 
-// Whether it succeeds is learned from a later write.
+// Not every failure matters: a merge of tables that found no room is begun again by itself. Whether writes are refused, and why, is
+// learned from one: of the row that says how far the database is, as it stands.
+BatchOutcome Database::check_background() {
+  NARAD_CHECK(db_ != nullptr, "the background of a closed database");
+  note_flush();
+  BatchOutcome outcome;
+  outcome.state = state_;
+  outcome.last_index = state_.applied_index;
+  const uint64_t errors = background_errors();
+  if (errors == errors_seen_ && !is_flush_refused_) {
+    return outcome;
+  }
+  errors_seen_ = errors;
+  is_flush_refused_ = false;
+  rocksdb::WriteBatch batch;
+  put_meta(batch, state_);
+  if (write(batch, outcome)) {
+    finish(outcome);
+  }
+  return outcome;
+}
+
+// Whether it succeeds is learned from a later write, or by check_background().
 void Database::flush_when_due() {
   note_flush();
   if (unflushed_bytes_ < settings_.flush_bytes) {
@@ -521,7 +546,7 @@ Database::FlushStep Database::flush_towards(raft::Index index) {
   if (durable_index_ < index && !is_flushing()) {
     begin_flush();
   }
-  if (durable_index_ < index && background_errors() > errors_before_flush_) {
+  if (durable_index_ < index && (is_flush_refused_ || background_errors() > errors_before_flush_)) {
     flushing_to_ = 0;
     step.status = io::fail(io::ErrorKind::io, directory_ + ": a flush has failed");
   }

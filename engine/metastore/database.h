@@ -2,7 +2,7 @@
 // image, closed. Plain blocking code without fibers; everything here but View::find_cached is for the lane alone.
 //
 // A failed write leaves an outcome that only a reopened database tells: after one, reopen() before anything else. What RocksDB
-// reports of failed background flushes comes with the next write.
+// reports of failed background flushes comes with the next write, or with check_background().
 #pragma once
 
 #include <rocksdb/cache.h>
@@ -152,6 +152,10 @@ class Database {
   BatchOutcome begin_apart(const std::vector<raft::Entry>& entries);
   BatchOutcome finish_apart();
 
+  // Whether RocksDB's background has failed since the last call, so that it takes no writes any more: then as a failed write. Else
+  // `written`, and without a view where there is nothing new. Short; to be asked now and then.
+  BatchOutcome check_background();
+
   // ---- What a power loss leaves --------------------------------------------------------------------------------------------
   // The index up to which everything is in synced tables: all of it when the database was opened, then the index at which the last
   // finished flush began.
@@ -210,6 +214,8 @@ class Database {
   raft::Index durable_index_ = 0;
   raft::Index flushing_to_ = 0;        // what the flush under way will have made durable; 0: none, or it has failed
   uint64_t errors_before_flush_ = 0;
+  uint64_t errors_seen_ = 0;           // of the background, in this opening
+  bool is_flush_refused_ = false;      // one that could not even begin, since check_background()
   std::unique_ptr<ImageWriter> image_;
   std::unique_ptr<Prepared> apart_;
 };

@@ -26,6 +26,8 @@ std::string milliseconds(io::Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
 }
 
+io::Error already_stopped() { return io::fail(io::ErrorKind::io, "metastore: stopped applying raft entries"); }
+
 io::Error closed_for_recovery() { return io::fail(io::ErrorKind::busy, "fsm.db is closed while a failed write is sorted out"); }
 
 io::Result<std::shared_ptr<const Topic>> to_record(const std::optional<std::string>& bytes, std::string_view name) {
@@ -166,6 +168,9 @@ BatchOutcome Fsm::run_batch(const std::vector<raft::Entry>& batch) {
     NARAD_CHECK(outcome.ok(), "a lane call without a deadline failed");
     return std::move(*outcome);
   };
+  if (batch.empty()) {
+    return on_lane([database = database_] { return database->check_background(); });
+  }
   if (io::defence(io::Defence::index_apart_from_effects)) {
     return on_lane([database = database_, batch] { return database->apply(batch); });
   }
@@ -184,7 +189,8 @@ io::Status Fsm::reopen_database() {
 }
 
 // Writes until it worked, the time is up, or it must not be tried again. After a failed write only the reopened database tells
-// whether the batch is there; its answers are those of the attempt that turned out to be there.
+// whether the batch is there; its answers are those of the attempt that turned out to be there. An empty batch stands for what
+// RocksDB writes in its background.
 io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch) {
   BatchOutcome outcome = run_batch(batch);
   const io::Instant began = env_.now();
@@ -203,12 +209,7 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
     if (!is_reported) {
       is_reported = true;
       stats_.is_stalled = true;
-      env_.log.warn("metastore: could not write raft entry; retrying",
-                    {{"index", outcome.last_index},
-                     {"entry_type", outcome.last_type},
-                     {"path", kFsmDirectory},
-                     {"error", error.to_text()},
-                     {"retry_for", whole_seconds(kApplyRetryFor)}});
+      report_refused_write(batch, outcome);
     }
     if (env_.now() + delay > began + kApplyRetryFor) {
       SOMETIMES("metastore: a write refused for too long stops the node");
@@ -232,7 +233,7 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
                                                     ", behind index " + std::to_string(published) + " that it had applied");
       }
       if (had_answers && attempted != 0 && state_.applied_index == attempted) {
-        SOMETIMES("metastore: a write reported as failed was there after reopening");
+        if (!batch.empty()) SOMETIMES("metastore: a write reported as failed was there after reopening");
         outcome.kind = BatchOutcome::Kind::written;
         outcome.view = view_;
         outcome.fsm_bytes = stats_.fsm_bytes;
@@ -242,13 +243,30 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
     }
     outcome = run_batch(batch);
   }
-  if (is_reported) {
+  if (is_reported && batch.empty()) {
+    SOMETIMES("metastore: a failed flush is made good without a write");
+    env_.log.info("metastore: fsm.db works again", {{"after", milliseconds(env_.now() - began)}});
+  } else if (is_reported) {
     SOMETIMES("metastore: a refused write worked on retry");
     env_.log.info("metastore: wrote raft entry on retry",
                   {{"index", outcome.last_index}, {"after", milliseconds(env_.now() - began)}});
   }
   stats_.is_stalled = false;
   return outcome;
+}
+
+void Fsm::report_refused_write(const std::vector<raft::Entry>& batch, const BatchOutcome& outcome) {
+  if (batch.empty()) {
+    env_.log.warn("metastore: fsm.db failed while it wrote in the background; opening it anew",
+                  {{"path", kFsmDirectory}, {"error", outcome.error->to_text()}, {"retry_for", whole_seconds(kApplyRetryFor)}});
+    return;
+  }
+  env_.log.warn("metastore: could not write raft entry; retrying",
+                {{"index", outcome.last_index},
+                 {"entry_type", outcome.last_type},
+                 {"path", kFsmDirectory},
+                 {"error", outcome.error->to_text()},
+                 {"retry_for", whole_seconds(kApplyRetryFor)}});
 }
 
 // The defect that the retries are there to keep away (see io/defence.h): as if the write had worked.
@@ -301,8 +319,9 @@ io::Error Fsm::stop(raft::Index index, uint32_t type, std::string error) {
 
 io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& batch) {
   NARAD_CHECK(database_ != nullptr, "an entry for a closed metastore");
+  io::MutexLock lock(changing_);
   if (stats_.is_stopped) {
-    return io::fail(io::ErrorKind::io, "metastore: stopped applying raft entries");
+    return already_stopped();
   }
   if (batch.empty()) {
     return std::vector<std::string>();
@@ -329,6 +348,32 @@ io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& 
   }
   NARAD_CHECK(outcome.answers.size() == batch.size(), "one answer an entry");
   return std::move(outcome.answers);
+}
+
+io::Status Fsm::check_background() {
+  NARAD_CHECK(database_ != nullptr, "the background of a closed metastore");
+  io::MutexLock lock(changing_);
+  if (stats_.is_stopped) {
+    return already_stopped();
+  }
+  io::Result<BatchOutcome> written = write_batch({});
+  if (!written.ok()) {
+    return stop(state_.applied_index, 0,
+                std::string(kFsmDirectory) + " failed while it wrote in the background " + written.error().message);
+  }
+  if (written->view != nullptr) {
+    publish(*written);
+  }
+  return {};
+}
+
+io::Error Fsm::watch() {
+  while (true) {
+    io::sleep_for(kBackgroundCheck);
+    if (io::Status checked = check_background(); !checked.ok()) {
+      return checked.error();
+    }
+  }
 }
 
 // ---- Reads -----------------------------------------------------------------------------------------------------------------

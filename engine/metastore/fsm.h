@@ -6,9 +6,9 @@
 //  - Batches are written to RocksDB's log without a sync: raft's log is the durable copy. A tail lost with the power is handed
 //    to apply() again, and it skips what the database holds.
 //  - An answered write is visible to every later read on this node; reads never go back.
-//  - Refused and undecodable entries move the index and change nothing else. An unknown entry type, a write that the disk
-//    refuses for longer than 30 s, or a failed sync stops it for good: apply() then returns an error, and the entry is not
-//    counted.
+//  - Refused and undecodable entries move the index and change nothing else. An unknown entry type (of an entry, or in an image), a
+//    write that the disk refuses for longer than 30 s, or a failed sync stops it for good: apply() then returns an error, and the
+//    entry is not counted.
 //
 // Where things run: the database belongs to the store lane. On the loop are what has been published by finished batches (state,
 // domain versions, a bounded cache of records) and reads of what RocksDB has in memory, at the RocksDB snapshot of the last
@@ -56,6 +56,8 @@ inline constexpr io::Duration kApplyRetryFirst = std::chrono::milliseconds(100);
 inline constexpr io::Duration kApplyRetryMax = std::chrono::seconds(5);
 inline constexpr io::Duration kApplyRetryFor = std::chrono::seconds(30);
 inline constexpr size_t kCachedTopicsMax = 4096;
+// watch() looks this often whether RocksDB's background has failed.
+inline constexpr io::Duration kBackgroundCheck = std::chrono::seconds(1);
 // flush() looks this often whether RocksDB's background has come to its end, and gives up after that long.
 inline constexpr io::Duration kFlushPoll = std::chrono::milliseconds(5);
 inline constexpr io::Duration kFlushFor = std::chrono::seconds(30);
@@ -92,6 +94,7 @@ struct FsmStats {
   uint64_t errors_storage = 0;
   uint64_t errors_unknown_entry_type = 0;
   uint64_t errors_undecodable = 0;
+  uint64_t errors_newer_database = 0;  // an image that holds an entry type of a newer release
   bool is_stalled = false;  // retrying a write now
   bool is_stopped = false;
 };
@@ -127,6 +130,12 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Status install_image(raft::ImageSource& source, raft::Index label) override;
   // True once apply() has given up, or the outcome of an install is unknown; the reason is the last error it returned.
   bool is_stopped() const override { return stats_.is_stopped; }
+  // A flush in RocksDB's background that failed makes it refuse every later write. Sees to that by itself, without waiting for a write
+  // that finds out: closes, reopens, retries and stops as for a refused write. Waits until the metastore has stopped, and returns
+  // why. Runs beside everything; to be cancelled before close().
+  io::Error watch();
+  // Its one step: an error when the metastore has stopped.
+  io::Status check_background();
   void joined_cluster(const raft::ClusterId& cluster) override;
 
   // ---- Reader --------------------------------------------------------------------------------------------------------------
@@ -179,7 +188,10 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Result<BatchOutcome> write_batch(const std::vector<raft::Entry>& batch);
   void publish(BatchOutcome& outcome);
   void report_undecodable(const BatchOutcome& outcome);
+  void report_not_copied(const io::Error& error);
+  void report_refused_write(const std::vector<raft::Entry>& batch, const BatchOutcome& outcome);
   io::Error stop(raft::Index index, uint32_t type, std::string error);
+  io::Status judge_head(ImageReader& image, raft::Index label);
   template <typename Read>
   auto read_on_lane(Read read, io::Instant deadline);
 
@@ -189,6 +201,7 @@ class Fsm final : public raft::StateMachine, public Reader {
   std::shared_ptr<const View> view_;    // of the last published batch; null while the database is closed
   FsmState state_;
   raft::Index durable_index_ = 0;
+  io::Mutex changing_;  // held by who writes to the live database, reopens it or puts another in its place
   bool is_writing_image_ = false;
   DomainVersions versions_;
   std::unique_ptr<RecordCache> cache_;

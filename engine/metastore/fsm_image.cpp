@@ -127,6 +127,7 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
     const bool is_last = piece.is_last;
     if (!piece.bytes.empty()) {
       if (io::Status written = sink.write(std::move(piece.bytes)); !written.ok()) {
+        report_not_copied(written.error());
         return written.error();
       }
     }
@@ -139,22 +140,34 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
     SOMETIMES("metastore: an image is given up, the database was replaced or closed");
     return piece.status.error();
   }
-  env_.log.error("metastore: could not copy the database for a raft snapshot", {{"error", piece.status.error().to_text()}});
+  report_not_copied(piece.status.error());
   return piece.status.error();
 }
 
+void Fsm::report_not_copied(const io::Error& error) {
+  env_.log.error("metastore: could not copy the database for a raft snapshot", {{"error", error.to_text()}});
+}
+
 // ---- Check -----------------------------------------------------------------------------------------------------------------
+
+// An image whose entries only a newer release applies stops this node: it could go on neither from it nor without it.
+io::Status Fsm::judge_head(ImageReader& image, raft::Index label) {
+  io::Status head = image.read_head(settings_.newest_type);
+  if (!head.ok() && image.state().newest_type > settings_.newest_type) {
+    SOMETIMES("metastore: an image of a newer release stops the node");
+    ++stats_.errors_newer_database;
+    return io::fail(head.error().kind, stop(label, image.state().newest_type, head.error().message).message);
+  }
+  return head.ok() ? check_label(image.state(), label) : head;
+}
 
 io::Status Fsm::check_image(raft::ImageSource& source, raft::Index label) {
   if (!io::defence(io::Defence::restore_unchecked)) {
     return {};
   }
   ImageReader image(source);
-  if (io::Status head = image.read_head(settings_.newest_type); !head.ok()) {
-    return head;
-  }
-  if (io::Status labelled = check_label(image.state(), label); !labelled.ok()) {
-    return labelled;
+  if (io::Status judged = judge_head(image, label); !judged.ok()) {
+    return judged;
   }
   while (true) {
     io::Result<std::string> block = image.next_block();
@@ -369,16 +382,14 @@ io::Status Fsm::switch_to(NewDatabase& next) {
 
 io::Status Fsm::install_image(raft::ImageSource& source, raft::Index label) {
   NARAD_CHECK(database_ != nullptr && label > 0, "an image for a closed metastore");
+  io::MutexLock lock(changing_);
   if (stats_.is_stopped) {
     return io::fail(io::ErrorKind::io, "metastore: stopped applying raft entries");
   }
   const bool is_checked = io::defence(io::Defence::restore_unchecked);
   const io::Instant began = env_.now();
   ImageReader image(source, is_checked);
-  io::Status status = image.read_head(settings_.newest_type);
-  if (status.ok()) {
-    status = check_label(image.state(), label);
-  }
+  io::Status status = judge_head(image, label);
   const std::string directory = next_database(database_->directory());
   if (status.ok()) {
     status = remove_database(directory);

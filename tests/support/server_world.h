@@ -73,6 +73,10 @@ class ListMachine : public raft::StateMachine {
     return label;
   }
   io::Status check_image(raft::ImageSource& source, raft::Index label) override {
+    if (is_stopped_by_images) {
+      is_stopped_ = true;
+      return io::fail(io::ErrorKind::invalid, "an image of a newer release");
+    }
     auto read = read_image(source, label);
     return read.ok() ? io::Status() : io::Status(read.error());
   }
@@ -88,6 +92,7 @@ class ListMachine : public raft::StateMachine {
   std::vector<std::string> commands;
   io::Duration apply_time{0};
   io::Duration write_time{0};  // before each piece of an image
+  bool is_stopped_by_images = false;  // cannot go on without an image that it cannot read
   bool is_durable_by_flush = false;  // claims of what it applied only what a flush has covered
   bool is_flush_held = false;        // flushes do not end
   int flushes_begun = 0;

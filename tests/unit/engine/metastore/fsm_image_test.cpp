@@ -254,17 +254,30 @@ TEST_F(FsmImageTest, ADamagedOrWronglyLabelledImageIsRefusedAndChangesNothing) {
   }));
 }
 
-TEST_F(FsmImageTest, AnImageOfANewerReleaseIsRefusedAsSuch) {
+TEST_F(FsmImageTest, AnImageOfANewerReleaseStopsTheNode) {
   const std::string image = image_of(2);
-  EXPECT_TRUE(with_fsm(
-      [&](io::Env&, Fsm& fsm) {
-        MemorySource source(image);
-        EXPECT_TRUE(fsm.check_image(source, 1002).is(io::ErrorKind::invalid));
-        MemorySource again(image);
-        EXPECT_TRUE(fsm.install_image(again, 1002).is(io::ErrorKind::invalid));
-        EXPECT_EQ(fsm.applied_index(), 0u);
-      },
-      {.newest_type = 0}));
+  for (const bool is_installed : {false, true}) {
+    EXPECT_TRUE(with_fsm(
+        [&](io::Env& env, Fsm& fsm) {
+          const std::vector<std::string> files_before = files(env);
+          MemorySource source(image);
+          const io::Status refused = is_installed ? fsm.install_image(source, 1002) : fsm.check_image(source, 1002);
+          ASSERT_TRUE(refused.is(io::ErrorKind::invalid));
+          EXPECT_TRUE(refused.error().message.starts_with("metastore: stopped applying raft entries: the raft snapshot holds raft entry "
+                                                          "type 1, written by a newer Narad release"))
+              << refused.error().message;
+          EXPECT_TRUE(fsm.is_stopped());
+          EXPECT_EQ(fsm.stats().errors_newer_database, 1u);
+          EXPECT_EQ(fsm.applied_index(), 0u);
+          EXPECT_EQ(files(env), files_before);
+          EXPECT_FALSE(fsm.apply({create_entry(1, "a")}).ok());
+        },
+        {.newest_type = 0}));
+  }
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    MemorySource source(image);
+    EXPECT_TRUE(fsm.install_image(source, 1002).ok()) << "the right release takes it";
+  }));
 }
 
 TEST_F(FsmImageTest, AnImageOfANewerFormatIsRefusedAndChangesNothing) {

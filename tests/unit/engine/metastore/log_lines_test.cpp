@@ -108,6 +108,36 @@ TEST_F(MetastoreLogLines, AnUnknownEntryTypeStopsTheNode) {
       << error;
 }
 
+TEST_F(MetastoreLogLines, AnImageOfANewerReleaseStopsTheNode) {
+  std::string image;
+  (void)lines([&image](Fsm& fsm) {
+    tests::MemorySink sink;
+    EXPECT_TRUE(fsm.write_image(sink, 1).ok());
+    image = sink.image;
+  });
+  // Of a release that knows no entry type at all.
+  KeptLog log;
+  std::string error;
+  machine.start([&](io::Env& real) {
+    io::Env env{real.clock, real.random, real.disk, real.net, real.store_lane, real.pool, real.kv, log};
+    EXPECT_TRUE(Fsm::set_aside(env).ok());
+    FsmSettings settings;
+    settings.newest_type = 0;
+    io::Result<std::unique_ptr<Fsm>> fsm = Fsm::open(env, settings);
+    EXPECT_TRUE(fsm.ok());
+    tests::MemorySource source(image);
+    const io::Status checked = (*fsm)->check_image(source, 1);
+    error = checked.ok() ? "" : checked.error().message;
+    (*fsm)->close();
+    return 0;
+  });
+  EXPECT_TRUE(world.run_while([&] { return machine.process() != nullptr; }, world.now() + 60s));
+  EXPECT_EQ(log.lines, std::vector<Line>({{io::LogLevel::error,
+                                           "metastore: stopped applying raft entries; this node leaves raft and exits",
+                                           {"index", "entry_type", "build", "error"}}}));
+  EXPECT_NE(error.find("the raft snapshot holds raft entry type 1, written by a newer Narad release"), std::string::npos) << error;
+}
+
 TEST_F(MetastoreLogLines, ARefusedWriteIsToldOnceAndSoIsItsSuccess) {
   EXPECT_EQ(lines([this](Fsm& fsm) {
               machine.volume().script({.action = FaultAction::no_space, .op = DiskOp::write, .prefix = "fsm.db/"});
@@ -117,6 +147,18 @@ TEST_F(MetastoreLogLines, ARefusedWriteIsToldOnceAndSoIsItsSuccess) {
                                 "metastore: could not write raft entry; retrying",
                                 {"index", "entry_type", "path", "error", "retry_for"}},
                                {io::LogLevel::info, "metastore: wrote raft entry on retry", {"index", "after"}}}));
+}
+
+TEST_F(MetastoreLogLines, AFlushThatFailedIsToldOnceAndSoIsItsSuccess) {
+  EXPECT_EQ(lines([this](Fsm& fsm) {
+              machine.volume().script({.action = FaultAction::no_space, .op = DiskOp::create, .prefix = "fsm.db/"});
+              EXPECT_FALSE(fsm.flush().ok());
+              EXPECT_TRUE(fsm.check_background().ok());
+            }),
+            std::vector<Line>({{io::LogLevel::warn,
+                                "metastore: fsm.db failed while it wrote in the background; opening it anew",
+                                {"path", "error", "retry_for"}},
+                               {io::LogLevel::info, "metastore: fsm.db works again", {"after"}}}));
 }
 
 TEST_F(MetastoreLogLines, AWriteRefusedForTooLongStopsTheNode) {
@@ -145,6 +187,15 @@ TEST_F(MetastoreLogLines, ASnapshotIsDeferredWhileTheDatabaseIsAheadOfTheReplay)
                                 "metastore: snapshot deferred: the database holds raft index 7 but the replay since the start has "
                                 "reached only 5",
                                 {}}}));
+}
+
+TEST_F(MetastoreLogLines, ASnapshotThatFindsNoRoom) {
+  EXPECT_EQ(lines([](Fsm& fsm) {
+              tests::MemorySink sink;
+              sink.before_write = [] { return io::Status(io::fail(io::ErrorKind::no_space, "no room")); };
+              EXPECT_TRUE(fsm.write_image(sink, 1).is(io::ErrorKind::no_space));
+            }),
+            std::vector<Line>({{io::LogLevel::error, "metastore: could not copy the database for a raft snapshot", {"error"}}}));
 }
 
 TEST_F(MetastoreLogLines, ADatabaseThatCannotBeCopiedForASnapshot) {
