@@ -59,6 +59,8 @@ void RaftServer::note_snapshot_failure(const io::Error& error) {
 
 // Applies go on meanwhile. Whatever fails leaves the snapshots and the log as they were; the next interval tries again.
 void RaftServer::take_snapshot() {
+  // No command yet, only what raft itself wrote: that there is nothing to take is no failure.
+  if (state_machine_->applied_index() == 0 || core_->applied_index() == 0) return;
   const io::Instant begun = env_.now();
   auto writer = snapshots_->write(options_.snapshots.write_bytes_per_second);
   if (!writer.ok()) return note_snapshot_failure(writer.error());

@@ -62,7 +62,8 @@ void show_state_machine(io::Env& env, metastore::FsmHome& home, const Line& line
     line("fsm.db: none");
     return;
   }
-  line("fsm.db: " + **directory);
+  const bool is_missing = env.disk.stat(**directory + "/CURRENT").is(io::ErrorKind::not_found);
+  line("fsm.db: " + **directory + (is_missing ? " (there is no database, although ACTIVE names it)" : ""));
   const io::Result<raft::StateMachineFacts> facts = home.look();
   if (!facts.ok()) {
     line("fsm.db cannot be read: " + facts.error().message);

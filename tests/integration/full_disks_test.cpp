@@ -190,10 +190,10 @@ TEST_F(FullDisksTest, AFullRaftLogMakesTheLeaderGiveWayAndGoesOnOnceThereIsRoom)
   raft[struck]->fill();
   std::atomic<bool> is_full = false;
   std::vector<std::thread> writers;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 16; ++i) {
     writers.emplace_back([&] {
       while (!is_full) {
-        (void)create(other);
+        (void)create(struck);
       }
     });
   }

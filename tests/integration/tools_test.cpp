@@ -192,6 +192,9 @@ TEST_F(ToolsTest, ADatabaseThatIsGoneIsSaidInOneLine) {
   EXPECT_EQ(printed.code, 1);
   ASSERT_EQ(printed.lines.size(), 1u) << printed.text();
   EXPECT_TRUE(printed.has("there is no database, although ACTIVE names it")) << printed.text();
+  const Printed inspected = inspect(data);
+  EXPECT_EQ(inspected.code, 0);
+  EXPECT_TRUE(inspected.has_line("fsm.db: fsm.db/000001 (there is no database, although ACTIVE names it)")) << inspected.text();
 }
 
 TEST_F(ToolsTest, AnInspectionTellsWhatIsThereAndWhatAStartWouldMakeOfIt) {
@@ -242,6 +245,26 @@ TEST_F(ToolsTest, AnInspectionTellsWhatIsThereAndWhatAStartWouldMakeOfIt) {
   const Printed damaged = inspect(data);
   EXPECT_EQ(damaged.code, 0) << damaged.text();
   EXPECT_TRUE(damaged.has("a start: refused: raft: raft/log/00000000000000000001.log: damaged at offset ")) << damaged.text();
+}
+
+TEST_F(ToolsTest, AnInspectionAfterAKillFindsWhatTheNextStartKeeps) {
+  node.start();
+  ASSERT_TRUE(node.wait_ready());
+  create("orders");
+  create("bills");
+  node.kill9();
+  const auto before = everything(data);
+  const Printed printed = inspect(data);
+  EXPECT_EQ(printed.code, 0) << printed.text();
+  EXPECT_TRUE(printed.has_line("fsm.db index trusted: yes")) << printed.text();
+  EXPECT_TRUE(printed.has_line("raft log: entries 1 to 3")) << printed.text();
+  EXPECT_TRUE(printed.has_line("fsm.db applied: index 3 (term 1)")) << printed.text();
+  EXPECT_TRUE(printed.has_line("raft log's term at fsm.db's index: 1")) << printed.text();
+  EXPECT_TRUE(printed.has("a start as any other node: row 7 (held): keeps fsm.db")) << printed.text();
+  EXPECT_TRUE(everything(data) == before) << "looking changed the directory";
+  node.start();
+  EXPECT_TRUE(node.wait_ready());
+  EXPECT_NE(node.log().find("raft: start decided row=held"), std::string::npos);
 }
 
 TEST_F(ToolsTest, WhatAnInspectionSaysIsWhatAStartDoes) {

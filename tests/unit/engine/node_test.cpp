@@ -255,6 +255,31 @@ TEST_F(OneNodeTest, ADataDirectoryOfANewerFormatIsRefusedAndUntouched) {
   }
 }
 
+TEST_F(OneNodeTest, EmptyDirectoriesForVolumesAreNoDataAndWhatLiesInThemWithoutAFormatIsRefused) {
+  const auto prepare = [this](bool with_file) {
+    nodes[0].machine->start([with_file](io::Env& env) {
+      EXPECT_TRUE(env.disk.make_directory("raft").ok());
+      EXPECT_TRUE(env.disk.make_directory("fsm.db").ok());
+      if (with_file) {
+        EXPECT_TRUE(env.disk.open("fsm.db/ACTIVE", io::OpenMode::create_new).ok());
+      } else {
+        EXPECT_TRUE(env.disk.remove("fsm.db/ACTIVE").ok());
+      }
+      return 0;
+    });
+    world.run_for(1s);
+  };
+  prepare(true);
+  start(0);
+  world.run_for(1s);
+  EXPECT_EQ(nodes[0].exit_code, 1);
+  EXPECT_EQ(nodes[0].reason, "the data directory holds fsm.db but no file FORMAT, so its layout is unknown; refusing to start");
+  prepare(false);
+  start(0);
+  await_leader();
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 201);
+}
+
 TEST_F(OneNodeTest, AMetastoreWithoutRaftStateIsRefusedAndUntouched) {
   start(0);
   await_leader();

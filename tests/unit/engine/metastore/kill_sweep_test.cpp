@@ -61,13 +61,17 @@ struct Found {
   uint64_t digest_of_rows = 0;
 };
 
-// One life that is ended at its `nth` mutating operation, and a second one that looks and goes on to the end.
-Found sweep_step(uint64_t seed, FaultAction action, uint64_t nth, bool finishes = true) {
+// One life that is ended at its `nth` mutating operation, and a second one that looks and goes on to the end. `full_at`: an operation of
+// RocksDB's before that, at which the disk has no room; 0: none.
+Found sweep_step(uint64_t seed, FaultAction action, uint64_t nth, bool finishes = true, uint64_t full_at = 0) {
   io::sim::World world(seed);
   io::sim::MachineSettings settings;
   settings.name = "n1";
   io::sim::Machine& machine = world.add_machine(settings);
   Found found;
+  if (full_at > 0) {
+    machine.volume().script({.action = FaultAction::no_space, .op = std::nullopt, .prefix = "fsm.db/000001/", .nth = full_at});
+  }
   machine.volume().script({.action = action, .op = std::nullopt, .prefix = "", .nth = nth});
   machine.start([&](io::Env& env) {
     auto fsm = Fsm::open(env, kSettings);
@@ -141,6 +145,24 @@ TEST(KillSweep, AKillAtAnyOperationLeavesWholeBatchesAndTheirIndex) { sweep(Faul
 
 // Scenario RS-02.
 TEST(KillSweep, APowerLossAtAnyOperationLeavesWholeBatchesAndTheirIndex) { sweep(FaultAction::power_loss, false, 6); }
+
+// A write that was reported as failed, and then the end: while it is waited for room, at any step of the reopening, or of what follows.
+TEST(KillSweep, AKillAfterARefusedWriteLeavesWholeBatchesToo) {
+  const std::vector<uint64_t> digests = true_digests();
+  std::set<raft::Index> indexes;
+  uint64_t seed = 0;
+  for (uint64_t full_at = 1; full_at <= 60; full_at += 3) {
+    for (uint64_t nth : {full_at + 1, full_at + 4, full_at + 8, full_at + 12, full_at + 16, full_at + 22, full_at + 30}) {
+      const Found found = sweep_step(++seed, seed % 2 == 0 ? FaultAction::kill : FaultAction::power_loss, nth, true, full_at);
+      indexes.insert(found.index);
+      ASSERT_LE(found.index, kEntries);
+      EXPECT_EQ(found.index % kBatch, 0u) << "operations " << full_at << " and " << nth << ": half a batch";
+      EXPECT_EQ(found.digest, digests[found.index]) << "operations " << full_at << " and " << nth;
+      EXPECT_EQ(found.digest_of_rows, digests[found.index]) << "operations " << full_at << " and " << nth;
+    }
+  }
+  EXPECT_GE(indexes.size(), 6u) << "the lives ended in many places";
+}
 
 TEST(KillSweep, WithTheIndexApartSomeKillLosesEffects) {
   io::sim::Switchboard board;
