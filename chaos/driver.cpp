@@ -15,7 +15,9 @@ using namespace std::chrono_literals;
 constexpr io::Duration kEcho = 5s;
 constexpr io::Duration kDiskEcho = 45s;
 
-Store store_of(const Decision& decision) { return decision.store == "raft" ? Store::raft : Store::metastore; }
+Store store_of(const Decision& decision) {
+  return decision.store == "raft" ? Store::raft : decision.store == "images" ? Store::images : Store::metastore;
+}
 
 bool fits(Trigger trigger, sim::Moment moment) {
   switch (trigger) {
@@ -46,6 +48,12 @@ void Driver::schedule() {
   world_.set_on_moment([this](sim::Moment moment, int node) { on_moment(moment, node); });
   armed_.reserve(plan_.decisions.size());
   for (const Decision& decision : plan_.decisions) {
+    if (decision.kind == Kind::release && decision.at == 0s && decision.on == Trigger::now) {
+      for (const int node : decision.node) {
+        if (node >= 0) world_.set_release(node, *sim::find_release(decision.release));
+      }
+      continue;
+    }
     world_.io().at(io::Instant(decision.at), [this, &decision] {
       if (is_healed_) {
         return;
@@ -134,6 +142,11 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::restart_loop:
     case Kind::kill_at: return strike_process(decision, nodes);
     case Kind::rolling: return roll(decision);
+    case Kind::release:
+      for (const int node : nodes) {
+        change_release(node, *sim::find_release(decision.release), decision.down);
+      }
+      return;
     case Kind::cut:
     case Kind::partition:
     case Kind::heal:
@@ -148,6 +161,8 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::snapshot_damage:
     case Kind::store_old:
     case Kind::store_gone:
+    case Kind::store_foreign:
+    case Kind::rejoin:
     case Kind::foreign_write:
     case Kind::disk_slow: return strike_disk(decision, nodes, draws);
     case Kind::transfer:
@@ -213,6 +228,19 @@ void Driver::roll(const Decision& decision) {
         world_.stop(node, down);
       }
     });
+  }
+}
+
+// Back past the boundary only to a release that stops there: one that skips is not to be rolled back to then.
+void Driver::change_release(int node, const sim::Release& release, io::Duration down) {
+  if (release.skips_unknown && world_.is_outrun(release)) {
+    return;
+  }
+  world_.set_release(node, release);
+  if (world_.view(node) != nullptr) {
+    world_.stop(node, down);
+  } else {
+    world_.kill(node, down);
   }
 }
 
@@ -442,6 +470,18 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         stores_.put_back(node, store_of(decision), decision.gap, decision.down, decision.span);
         break;
       case Kind::store_gone: stores_.take_away(node, store_of(decision), decision.down, decision.span); break;
+      case Kind::store_foreign: {
+        const std::vector<int> others = resolve(decision.peers, draws, -1);
+        if (!others.empty()) stores_.exchange(node, others.front(), decision.down, decision.span);
+        break;
+      }
+      case Kind::rejoin: {
+        const std::vector<int> others = resolve(decision.peers, draws, -1);
+        if (stores_.lose(node, store_of(decision), others.empty() ? -1 : others.front(), decision.down)) {
+          administrator_.take_out(node, 0s);
+        }
+        break;
+      }
       case Kind::foreign_write: stores_.write_foreign_row(node, decision.down); break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);
@@ -486,6 +526,13 @@ void Driver::heal() {
     machine.set_slow_percent(100);
     network.set_read_delay(machine, 0s);
     machine.clock().set_drift_ppm(0);
+  }
+  // Whoever was rolled back too far, or left behind, can go on only as a release that knows every entry.
+  for (int node = 0; node < world_.node_count(); ++node) {
+    if (world_.is_outrun(world_.release(node))) {
+      world_.set_release(node, sim::releases().back());
+      world_.kill(node, 10ms);
+    }
   }
   stores_.restore();
   administrator_.restore();

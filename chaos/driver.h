@@ -43,6 +43,7 @@ class Driver {
   void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
   void strike_clock(const Decision& decision, const std::vector<int>& nodes);
   void roll(const Decision& decision);
+  void change_release(int node, const sim::Release& release, io::Duration down);
   void kill_again_and_again(int node, const Decision& decision);
   void shrink_room(int node, const Decision& decision);
   void damage_log(int node, const Decision& decision, io::RandomStream& draws);

@@ -30,7 +30,10 @@ std::string_view kind_name(Kind kind) {
     case Kind::snapshot_damage: return "snapshot_damage";
     case Kind::store_old: return "store_old";
     case Kind::store_gone: return "store_gone";
+    case Kind::store_foreign: return "store_foreign";
+    case Kind::rejoin: return "rejoin";
     case Kind::foreign_write: return "foreign_write";
+    case Kind::release: return "release";
     case Kind::wall_jump: return "wall_jump";
     case Kind::transfer: return "transfer";
     case Kind::take_out: return "take_out";

@@ -44,7 +44,11 @@ enum class Kind {
   snapshot_damage,  // node, down, for: a bit of the newest snapshot flips and the process ends; right again after `for`
   store_old,   // node, op, gap, down, for: a store (raft, metastore) is put back to what it was `gap` before
   store_gone,  // node, op, down, for: a store is not there any more
+  store_foreign,  // node, peers, down, for: the metastore of the first of `peers` stands in its place
+  rejoin,  // node, store, peers, down: a store is lost for good (metastore: that of the first of `peers` stands there); it starts as a
+           // node that joins, and an operator takes it out and in again
   foreign_write,  // node, down: another program writes a row into the metastore
+  release,     // node, release, down: stopped and started as another release; at 0s it begins as that
   wall_jump,   // node, by: the calendar clock moves
   transfer,    // node, peers: `node` is asked to hand leadership over, to the first of `peers`
   take_out,    // node, for: an operator demotes and removes the node, and after `for` adds and promotes it again
@@ -88,8 +92,9 @@ struct Decision {
   std::string way;    // one, both
   std::string shape;  // half, ring, isolate, bridge
   std::string op;     // read, write, sync
-  std::string store;  // raft, metastore
+  std::string store;  // raft, metastore, images
   std::string how;    // kill, power_loss
+  std::string release;  // 3.0.1, 3.1.0, 3.2.0, next
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -135,6 +140,8 @@ struct Setup {
   uint64_t race = 5;     // several clients create one name at one moment on different nodes
   uint64_t names = 20;   // the names that the load works on
   uint64_t proposals_per_minute = 0;  // metadata commands of every type, proposed beside the clients' requests
+  uint64_t schema_bytes = 0;  // of half of the schemas among them: images of several slices
+  uint64_t gate = 1;  // 1: an entry type is proposed only when every node's release applies it
   io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this
 
   friend bool operator==(const Setup&, const Setup&) = default;

@@ -125,6 +125,10 @@ class Drawer {
     setup.list = draws.below(12);
     setup.race = draws.below(3) == 0 ? 0 : draws.below(15) + 1;
     setup.proposals_per_minute = pick<uint64_t>(draws, {{1, 0}, {2, 120}, {3, 400}, {1, 1'200}});
+    if (stream("schemas").below(25) == 0) {
+      setup.schema_bytes = 100'000;
+      setup.proposals_per_minute = std::max<uint64_t>(setup.proposals_per_minute, 400);
+    }
     // A dense load on few names: only there does the next request for a name come before a new leader has caught up.
     setup.names = setup.ops_per_minute >= 3'000 ? 2 : pick<uint64_t>(draws, {{2, 4}, {4, 20}, {2, 120}});
   }
@@ -262,6 +266,15 @@ class Drawer {
         [[fallthrough]];
       case Kind::store_gone:
         decision.store = pick<std::string>(draws, {{1, "raft"}, {2, "metastore"}});
+        if (decision.kind == Kind::store_gone && draws.below(3) == 0) decision.store = "images";
+        decision.down = between_ms(draws, 1, 500);
+        break;
+      case Kind::rejoin:
+        decision.at = std::max<io::Duration>(decision.at, 15s);  // its store is known by then
+        decision.store = pick<std::string>(draws, {{1, "raft"}, {1, "metastore"}, {1, "images"}});
+        [[fallthrough]];
+      case Kind::store_foreign:
+        decision.peers = {static_cast<int>(draws.below(plan_.setup.nodes))};
         decision.down = between_ms(draws, 1, 500);
         break;
       case Kind::foreign_write:
@@ -340,6 +353,7 @@ class Drawer {
         {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
+        {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {
@@ -350,6 +364,7 @@ class Drawer {
       }
     }
     draw_duels();
+    draw_releases();
   }
 
   // Two leaders in turn are cut off right after what they did last: the first with an entry that nobody else has, the next one
@@ -380,6 +395,75 @@ class Drawer {
       second.on = Trigger::elected;
       second.span = between(draws, round * 4, round * 10);
       plan_.decisions.push_back(second);
+    }
+  }
+
+  // ---- releases ------------------------------------------------------------------------------------------------------------
+
+  void add_release(io::Duration at, int node, const std::string& release, io::Duration down) {
+    Decision decision;
+    decision.id = next_id(plan_);
+    decision.at = at;
+    decision.kind = Kind::release;
+    decision.node = {node};
+    decision.release = release;
+    decision.down = down;
+    plan_.decisions.push_back(std::move(decision));
+  }
+
+  // In part of the runs: a mix of releases that stays; a rolling upgrade with nodes that go back on the way; a rollback
+  // past the boundary, which ends in a stop; or types proposed although somebody does not know them, likewise.
+  void draw_releases() {
+    Stream draws = stream("releases");
+    if (draws.below(10) >= 3) {
+      return;
+    }
+    const int nodes = static_cast<int>(plan_.setup.nodes);
+    plan_.setup.proposals_per_minute = std::max<uint64_t>(plan_.setup.proposals_per_minute, 240);
+    switch (pick<int>(draws, {{3, 0}, {4, 1}, {2, 2}, {2, 3}})) {
+      case 0:
+        for (int node = 0; node < nodes; ++node) {
+          add_release(0s, node, pick<std::string>(draws, {{2, "3.0.1"}, {2, "3.1.0"}, {2, "3.2.0"}, {1, "next"}}), 0s);
+        }
+        return;
+      case 1: return draw_upgrade(draws, nodes);
+      case 2: {
+        const bool is_next = draws.below(3) == 0;
+        for (int node = 0; node < nodes && is_next; ++node) {
+          add_release(0s, node, "next", 0s);
+        }
+        for (io::Duration at = between_ms(draws, 5'000, 30'000); at < plan_.setup.safety - 10s; at += between_ms(draws, 10'000, 40'000)) {
+          const int node = static_cast<int>(draws.below(plan_.setup.nodes));
+          add_release(at, node, is_next ? "3.2.0" : "3.1.0", down_time(draws));
+          add_release(at + between_ms(draws, 1'000, 9'000), node, is_next ? "next" : "3.2.0", down_time(draws));
+        }
+        return;
+      }
+      default:
+        plan_.setup.gate = 0;
+        for (int node = 0; node < nodes; ++node) {
+          add_release(0s, node, pick<std::string>(draws, {{1, "3.1.0"}, {2, "3.2.0"}, {1, "next"}}), 0s);
+        }
+        for (io::Duration at = between_ms(draws, 8'000, 30'000); at < plan_.setup.safety; at += between_ms(draws, 5'000, 30'000)) {
+          add_release(at, static_cast<int>(draws.below(plan_.setup.nodes)), draws.below(3) == 0 ? "3.2.0" : "next", down_time(draws));
+        }
+    }
+  }
+
+  void draw_upgrade(Stream& draws, int nodes) {
+    using Step = std::pair<std::string, std::string>;
+    const Step step = pick<Step>(draws, {{3, {"3.0.1", "3.1.0"}}, {3, {"3.0.1", "3.2.0"}}, {3, {"3.1.0", "3.2.0"}}, {2, {"3.2.0", "next"}}});
+    io::Duration at = between_ms(draws, 4'000, 25'000);
+    for (int node = 0; node < nodes; ++node) {
+      add_release(0s, node, step.first, 0s);
+      add_release(at, node, step.second, down_time(draws));
+      at += between_ms(draws, 1'000, 8'000);
+      if (draws.below(3) == 0) {  // back, and on again
+        add_release(at, node, step.first, down_time(draws));
+        at += between_ms(draws, 1'000, 8'000);
+        add_release(at, node, step.second, down_time(draws));
+        at += between_ms(draws, 1'000, 8'000);
+      }
     }
   }
 

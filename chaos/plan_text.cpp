@@ -124,6 +124,8 @@ constexpr Setting kSettings[] = {
     number("race", &Setup::race, 0, 1'000'000, "weight of races for one name"),
     number("names", &Setup::names, 1, 10'000, "topic names that the load works on"),
     number("proposals_per_minute", &Setup::proposals_per_minute, 0, 60'000, "metadata commands of every type, proposed beside the requests"),
+    number("schema_bytes", &Setup::schema_bytes, 0, 1 << 20, "bytes of half of the schemas among them, so that an image takes several slices; 0: all are small"),
+    number("gate", &Setup::gate, 0, 1, "1: an entry type is proposed only when every node's release applies it; 0: older ones stop"),
     duration("call_bound", &Setup::call_bound, seconds(1), seconds(600), "a client gives up on an answer after this"),
 };
 
@@ -187,8 +189,9 @@ const std::vector<Key>& keys() {
         word_key("way", &Decision::way, "one|both"),
         word_key("shape", &Decision::shape, "half|ring|isolate|bridge"),
         word_key("op", &Decision::op, "read|write|sync"),
-        word_key("store", &Decision::store, "raft|metastore"),
+        word_key("store", &Decision::store, "raft|metastore|images"),
         word_key("how", &Decision::how, "kill|power_loss"),
+        word_key("release", &Decision::release, "3.0.1|3.1.0|3.2.0|next"),
     };
   }();
   return kKeys;
@@ -227,7 +230,11 @@ constexpr KindRow kKinds[] = {
     {Kind::store_old, "node store gap down for",
      "the node is killed and finds one of its stores as it was `gap` before; one that cannot start with it gets it back after `for`"},
     {Kind::store_gone, "node store down for", "the node is killed and finds one of its stores gone; likewise"},
+    {Kind::store_foreign, "node peers down for", "the node is killed and finds the metastore of the first of peers in its own one's place"},
+    {Kind::rejoin, "node store peers down",
+     "a store is lost for good (metastore: that of the first of peers stands there); it starts as one that joins, is taken out and in"},
     {Kind::foreign_write, "node down", "the node is killed and another program writes a row into its metastore"},
+    {Kind::release, "node release down", "stopped and started as that release; at 0s: it begins as that"},
     {Kind::wall_jump, "node by", "the calendar clock moves"},
     {Kind::transfer, "node peers", "asked to hand leadership over to the first of peers"},
     {Kind::take_out, "node for", "demoted and removed, and after `for` added and promoted again"},

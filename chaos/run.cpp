@@ -48,6 +48,8 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.load.names = setup.names;
   options.load.call_bound = setup.call_bound;
   options.load.proposals_per_minute = setup.proposals_per_minute;
+  options.load.schema_bytes = setup.schema_bytes;
+  options.is_gated = setup.gate != 0;
   return options;
 }
 

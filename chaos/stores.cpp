@@ -16,7 +16,14 @@ namespace {
 // How long after the fault its echo may be heard: retries of the start, and of the metastore.
 constexpr io::Duration kEcho = std::chrono::seconds(45);
 
-const char* path_of(Store store) { return store == Store::raft ? "raft" : "fsm.db"; }
+std::vector<std::string> paths_of(Store store) {
+  switch (store) {
+    case Store::raft: return {"raft"};
+    case Store::metastore: return {"fsm.db"};
+    case Store::images: return {"fsm.db", "raft/snapshots"};
+  }
+  return {};
+}
 
 // Another program: it knows RocksDB, and nothing of us.
 int write_row(io::Env& env) {
@@ -55,7 +62,10 @@ bool Stores::may_go(int node, Store store, raft::Index reaches) const {
   for (const Away& away : away_) {
     if (away.node == node && !away.is_over) return false;
   }
-  return store == Store::metastore || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
+  if (store == Store::raft && node == joined_) {
+    return false;  // it would not refuse, and has given votes that an older record does not know
+  }
+  return store != Store::raft || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
 }
 
 void Stores::put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span) {
@@ -63,7 +73,7 @@ void Stores::put_back(int node, Store store, io::Duration age, io::Duration down
   if (view == nullptr) {
     return;
   }
-  const auto copy = std::make_shared<io::sim::FileTree::Image>(world_.machine(node).volume().tree().copy(path_of(store)));
+  const auto copy = std::make_shared<io::sim::FileTree::Image>(world_.machine(node).volume().tree().copy(paths_of(store).front()));
   const raft::Index reaches = view->raft.core().last_index();
   world_.io().after(age, [this, node, store, copy, reaches, down, span] {
     if (may_go(node, store, reaches)) {
@@ -79,7 +89,7 @@ void Stores::take_away(int node, Store store, io::Duration down, io::Duration sp
 }
 
 void Stores::replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span) {
-  if (store == Store::metastore) {
+  if (store != Store::raft) {
     touched_.insert(node);
   }
   world_.explain(node, world_.now() + down + span + kEcho);
@@ -88,12 +98,13 @@ void Stores::replace(int node, Store store, const io::sim::FileTree::Image& imag
   io::sim::FileTree& tree = world_.machine(node).volume().tree();
   Away& away = away_.emplace_back();
   away.node = node;
-  away.path = path_of(store);
-  away.original = tree.copy(away.path);
   away.starts = world_.good_starts(node);
-  tree.erase(away.path);
+  for (const std::string& path : paths_of(store)) {
+    away.originals.emplace_back(path, tree.copy(path));
+    tree.erase(path);
+  }
   if (!image.files.empty()) {
-    tree.put(away.path, image);
+    tree.put(away.originals.front().first, image);
   }
   world_.io().after(down + span, [this, &away] { end(away); });
 }
@@ -108,8 +119,40 @@ void Stores::end(Away& away) {
   }
   world_.kill(away.node, std::chrono::milliseconds(10));
   io::sim::FileTree& tree = world_.machine(away.node).volume().tree();
-  tree.erase(away.path);
-  tree.put(away.path, away.original);
+  for (const auto& [path, original] : away.originals) {
+    tree.erase(path);
+    tree.put(path, original);
+  }
+}
+
+void Stores::exchange(int node, int other, io::Duration down, io::Duration span) {
+  const engine::NodeView* theirs = world_.view(other);
+  // One that holds nothing yet is nobody's.
+  if (node == other || theirs == nullptr || theirs->fsm.applied_index() == 0 || !may_go(node, Store::metastore, 0)) {
+    return;
+  }
+  replace(node, Store::metastore, world_.machine(other).volume().tree().copy("fsm.db"), down, span);
+}
+
+bool Stores::lose(int node, Store store, int other, io::Duration down) {
+  const bool is_there = world_.view(other) != nullptr && world_.view(other)->fsm.applied_index() > 0;
+  if (joined_ >= 0 || world_.node_count() < 3 || !may_go(node, store, 0) || (store == Store::metastore && (node == other || !is_there))) {
+    return false;
+  }
+  joined_ = node;
+  touched_.insert(node);
+  world_.set_joining(node);
+  world_.explain(node, world_.now() + down + kEcho);
+  world_.note_trouble(world_.now() + down + kEcho);
+  world_.kill(node, down);
+  io::sim::FileTree& tree = world_.machine(node).volume().tree();
+  for (const std::string& path : paths_of(store)) {
+    tree.erase(path);
+  }
+  if (store == Store::metastore) {
+    tree.put("fsm.db", world_.machine(other).volume().tree().copy("fsm.db"));
+  }
+  return true;
 }
 
 void Stores::write_foreign_row(int node, io::Duration down) {

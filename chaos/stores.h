@@ -2,13 +2,16 @@
 // older moment (a backup), or is gone, or another program has written into the metastore.
 //
 // Within the envelope: raft's state is only put back to a moment whose log the metastore has outrun, and only taken away beside
-// a metastore that holds something, so that the node can tell, and must refuse to start. A node that cannot start with what it finds gets
+// a metastore that holds something, so that the node can tell, and must refuse to start. A node that gives its log's lost begin up, or
+// finds another node's metastore, refuses likewise. A node that cannot start with what it finds gets
 // back what it had, when the fault ends.
 #pragma once
 
 #include <deque>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "io/random.h"
 #include "io/time.h"
@@ -16,7 +19,8 @@
 
 namespace chaos {
 
-enum class Store { raft, metastore };
+// images: the metastore and raft's snapshots, so that nothing is left of what the log no longer holds.
+enum class Store { raft, metastore, images };
 
 class Stores {
  public:
@@ -27,6 +31,11 @@ class Stores {
   void put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span);
   // The node is killed and finds the store gone.
   void take_away(int node, Store store, io::Duration down, io::Duration span);
+  // The node is killed and finds the metastore of `other`, as it is at that moment, in its own one's place.
+  void exchange(int node, int other, io::Duration down, io::Duration span);
+  // The node is killed, has lost `store` for good (metastore: finds that of `other` in its place), and starts as one that joins, which
+  // the cluster brings up anew. Once in a run: one copy the cluster can do without. False when nothing was done.
+  bool lose(int node, Store store, int other, io::Duration down);
   // The node is killed, another program writes a row into its metastore, and it starts after `down`.
   void write_foreign_row(int node, io::Duration down);
   // No more: what is still away comes back at once.
@@ -35,8 +44,7 @@ class Stores {
  private:
   struct Away {
     int node = 0;
-    std::string path;
-    io::sim::FileTree::Image original;
+    std::vector<std::pair<std::string, io::sim::FileTree::Image>> originals;  // by path
     uint64_t starts = 0;  // of the node, when it was killed
     bool is_over = false;
   };
@@ -48,6 +56,7 @@ class Stores {
   sim::World& world_;
   std::deque<Away> away_;
   std::set<int> touched_;  // nodes whose metastore may not be trusted any more: it would not tell an older raft state from its own
+  int joined_ = -1;        // the node that has lost a store for good; -1: none
   bool is_restoring_ = false;
 };
 

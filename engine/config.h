@@ -82,6 +82,13 @@ struct Config {
     uint64_t fsm_flush_bytes = 8u << 20;        // metastore::FsmSettings::flush_bytes
     uint32_t snapshot_chunk_bytes = 256u << 10;  // raft::SnapshotSettings::chunk_bytes
     uint64_t raft_tail_bytes = 16u << 20;       // raft::LogSettings::tail_bytes_max and raft::Settings::tail_bytes_max
+    // Which release this node is (metastore::FsmSettings): its name in log lines, and its ways with the metastore. Empty: this build.
+    struct Release {
+      std::string name;
+      uint32_t newest_type = 0;
+      bool skips_unknown = false;
+      bool writes_meta = true;
+    } release;
   } tuning;
 
   bool insecure = false;    // flag --insecure only

@@ -212,6 +212,12 @@ io::Status Node::open_raft() {
   metastore::FsmSettings settings;
   settings.build = std::string(kVersion);
   settings.flush_bytes = config_.tuning.fsm_flush_bytes;
+  if (const Config::Tuning::Release& release = config_.tuning.release; !release.name.empty()) {
+    settings.build = release.name;
+    settings.newest_type = release.newest_type;
+    settings.skips_unknown = release.skips_unknown;
+    settings.writes_meta = release.writes_meta;
+  }
   fsm_home_ = std::make_unique<metastore::FsmHome>(env_, std::move(settings));
   io::Status opened = raft_->open(*fsm_home_);
   if (opened.ok()) {

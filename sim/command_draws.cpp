@@ -116,6 +116,9 @@ std::string CommandDraws::schema() {
   // Equal values in other spellings among them.
   static constexpr const char* kSchemas[] = {R"({"type":"object"})", R"({ "type" : "object" })", R"({"type":"object","minProperties":1})",
                                              R"({"minProperties":1.0,"type":"object"})", R"({"type":"string"})"};
+  if (schema_bytes_ > 0 && one_in(2)) {
+    return R"({"type":"object","description":")" + std::string(schema_bytes_, static_cast<char>('a' + stream_.below(26))) + "\"}";
+  }
   return kSchemas[stream_.below(std::size(kSchemas))];
 }
 

@@ -18,7 +18,8 @@ bool is_command_topic(std::string_view name);
 
 class CommandDraws {
  public:
-  explicit CommandDraws(io::RandomStream stream) : stream_(stream) {}
+  // `schema_bytes`: half of the schemas are that large; 0: none is.
+  explicit CommandDraws(io::RandomStream stream, uint64_t schema_bytes = 0) : stream_(stream), schema_bytes_(schema_bytes) {}
 
   // A command of any type from 1 to `newest_type`. `now_seconds`: the proposer's calendar.
   engine::metastore::Command draw(const engine::metastore::MemoryRows& rows, uint32_t newest_type, int64_t now_seconds);
@@ -44,6 +45,7 @@ class CommandDraws {
   bool one_in(uint64_t n) { return stream_.below(n) == 0; }
 
   io::RandomStream stream_;
+  uint64_t schema_bytes_;
 };
 
 }  // namespace sim

@@ -21,6 +21,7 @@ struct LoadSettings {
   uint64_t list = 5;
   uint64_t race = 5;
   uint64_t names = 20;
+  uint64_t schema_bytes = 0;  // of half of the schemas that are proposed; 0: all are small
   uint64_t proposals_per_minute = 0;  // metadata commands of every type beside the clients' (proposals.h)
   io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this
 };

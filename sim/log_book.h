@@ -67,7 +67,7 @@ class LogBook {
   void follow(Index index, const Replica::Applied& applied);
 
   TopicModel model_;
-  Replica replica_{engine::metastore::kNewestEntryType};
+  Replica replica_{engine::metastore::kHypotheticalEntryType};
 };
 
 }  // namespace sim

@@ -1,5 +1,6 @@
 #include "sim/proposals.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr io::Duration kProposeFor = 5s;
+constexpr uint64_t kHypotheticalEvery = 12;  // commands, once every node knows that type
 constexpr int64_t kEpochSeconds = 1'700'000'000;
 
 // Tells what became of a proposal, also when its fiber is unwound by the node's end.
@@ -37,7 +39,8 @@ Proposals::Proposals(World& world, uint64_t per_minute)
     : world_(world),
       pause_(io::Duration(1min) / static_cast<int64_t>(per_minute)),
       timing_(io::SeededRandom(world.options().seed).stream("sim/proposals/timing", 0)),
-      draws_(io::SeededRandom(world.options().seed).stream("sim/proposals/commands", 0)) {}
+      draws_(io::SeededRandom(world.options().seed).stream("sim/proposals/commands", 0),
+             world.options().load.schema_bytes) {}
 
 void Proposals::start() {
   world_.io().after(timing_.between(pause_ / 2, pause_ * 3 / 2), [this] { tick(); });
@@ -59,8 +62,15 @@ void Proposals::propose(int node) {
     return;
   }
   const int64_t seconds = kEpochSeconds + world_.now().time_since_epoch() / 1s;
-  const auto command = draws_.draw(world_.book().replica().rows(), engine::metastore::kNewestEntryType, seconds);
-  std::string bytes = engine::metastore::encode_command(command);
+  const uint32_t newest = world_.newest_type_for(node);
+  std::string bytes;
+  if (newest > engine::metastore::kNewestEntryType && timing_.below(kHypotheticalEvery) == 0) {
+    bytes = hypothetical_command(++hypothetical_);
+  } else {
+    const uint32_t drawn = std::min(newest, engine::metastore::kNewestEntryType);
+    bytes = engine::metastore::encode_command(draws_.draw(world_.book().replica().rows(), drawn, seconds));
+  }
+  world_.note_proposed(engine::metastore::read_envelope(bytes)->type);
   const uint64_t content = io::stable_hash(bytes);
   ++fates_[content].unknown;
   world_.machine(node).process()->spawn("sim/propose", [this, node, content, bytes = std::move(bytes)]() mutable {

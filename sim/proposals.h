@@ -1,6 +1,8 @@
 // The second load: metadata commands of every type, proposed through a node's own propose call. The routes that make these commands
 // come later than the state machine that applies them; what is checked here is the state machine and the road to it.
 //
+// A type is proposed when the releases of all nodes apply it (World::newest_type_for): the simple rule that stands here for the gate.
+//
 // Of each answer: the log holds the command at the index that the answer names, with that answer, and this node has applied it. Of
 // the whole history: each answered proposal is an entry of its own, and what was certainly not appended is not in the log.
 #pragma once
@@ -46,6 +48,7 @@ class Proposals {
   CommandDraws draws_;
   std::map<uint64_t, Fate> fates_;     // by the hash of the command's bytes
   std::set<raft::Index> acknowledged_;
+  uint64_t hypothetical_ = 0;
 };
 
 }  // namespace sim

@@ -153,6 +153,8 @@ void World::start_node(int index) {
   node.was_started = false;
   node.next_down.reset();
   node.reason.clear();
+  node.running = node.release;
+  node.config.tuning.release = *node.release;
   node.watcher_before = std::move(node.watcher);
   node.watcher = std::make_unique<Watcher>(*this, index, node.life);
   node.machine->start([this, index](io::Env& env) { return run(index, env); });
@@ -223,7 +225,7 @@ void World::on_end(int index, io::sim::Incarnation& life) {
     return;
   }
   if (life.ending() == io::sim::Ending::exited && life.exit_code().value_or(0) != 0) {
-    if (now() > node.explained_until) {
+    if (!is_explained(node)) {
       fail(node.was_started ? "a node gives up only for a reason" : "a node refuses to start only for a reason",
            node_name(index) + " exited with " + std::to_string(*life.exit_code()) + ": " + node.reason);
       return;
@@ -267,6 +269,35 @@ void World::explain(int node, io::Instant until) {
   explained = std::max(explained, until);
 }
 
+void World::set_release(int index, const Release& release) {
+  Node& node = nodes_[static_cast<size_t>(index)];
+  node.release = &release;
+  if (node.life == 0) {
+    node.running = &release;
+  }
+}
+
+void World::set_joining(int index) {
+  std::string& members = nodes_[static_cast<size_t>(index)].config.cluster.initial_members;
+  members.clear();
+  for (int other = 0; other < options_.nodes; ++other) {
+    if (other != index) {
+      members += (members.empty() ? "" : ",") + node_id(other);
+    }
+  }
+}
+
+uint32_t World::newest_type_for(int index) const {
+  if (!options_.is_gated) {
+    return nodes_[static_cast<size_t>(index)].running->newest_type;
+  }
+  uint32_t newest = engine::metastore::kHypotheticalEntryType;
+  for (const Node& node : nodes_) {
+    newest = std::min({newest, node.release->newest_type, node.running->newest_type});
+  }
+  return newest;
+}
+
 bool World::is_up(int node) const { return view(node) != nullptr; }
 
 const engine::NodeView* World::view(int index) const {
@@ -308,7 +339,7 @@ void World::on_log(io::sim::Incarnation& process, io::LogLevel level, std::strin
              " " + std::string(line));
   }
   for (int i = 0; i < options_.nodes; ++i) {
-    if (&machine(i) == &process.machine() && level == io::LogLevel::error && now() > nodes_[static_cast<size_t>(i)].explained_until) {
+    if (&machine(i) == &process.machine() && level == io::LogLevel::error && !is_explained(nodes_[static_cast<size_t>(i)])) {
       fail("no error line that the plan does not explain", node_name(i) + " logged: " + std::string(line));
     }
   }
@@ -463,6 +494,13 @@ void World::audit(int index) {
 void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, const std::string& answer) {
   const Node& node = nodes_[static_cast<size_t>(index)];
   if (violation_ || node.life != life) {
+    return;
+  }
+  const auto envelope = engine::metastore::read_envelope(entry.bytes());
+  if (entry.type == raft::EntryType::command && envelope && envelope->type > node.running->newest_type) {
+    fail("no release counts an entry that it does not know",
+         node_name(index) + ", which is " + node.running->name + ", has applied entry type " + std::to_string(envelope->type) +
+             " at index " + std::to_string(entry.index));
     return;
   }
   const auto change = decode_change(entry);

@@ -27,6 +27,7 @@
 #include "sim/load.h"
 #include "sim/log_book.h"
 #include "sim/raft_trace.h"
+#include "sim/releases.h"
 #include "sim/violation.h"
 
 namespace sim {
@@ -41,6 +42,9 @@ struct WorldOptions {
   io::sim::WorldSettings io;
   io::sim::MachineSettings machine;  // of every node; the name is filled in
   LoadSettings load;
+  // An entry type is proposed only when the releases of all nodes apply it. False: whatever the proposing node's release knows, so
+  // that the older ones stop.
+  bool is_gated = true;
 };
 
 // Moments that a fault may wait for.
@@ -85,6 +89,13 @@ class World {
   void kill_and_run(int node, io::Duration down, std::function<int(io::Env&)> program);
   // When the node ends next, however that happens, it is started again after `down`.
   void set_next_down(int node, io::Duration down) { nodes_[static_cast<size_t>(node)].next_down = down; }
+  // From its next start on the node is one that joins: its cluster.initial_members names the others only.
+  void set_joining(int node);
+  // The node is another release from its next start on. Before start(): from the first.
+  void set_release(int node, const Release& release);
+  const Release& release(int node) const { return *nodes_[static_cast<size_t>(node)].release; }
+  // What the node may have to apply goes beyond that release: a rollback to it is past the boundary.
+  bool is_outrun(const Release& release) const { return newest_proposed_ > release.newest_type; }
   // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
   void explain(int node, io::Instant until);
   // Something is wrong with the network, a disk or a node until `until`: calls may take long.
@@ -104,6 +115,10 @@ class World {
   void end_call(Call& call);
   bool load_over() const { return load_over_; }
   io::Event& load_over_event() { return load_over_event_; }
+  // The newest entry type that `node` may propose now: one that every node's release applies, the one it runs and the one it is to
+  // run, whether it is up or not.
+  uint32_t newest_type_for(int node) const;
+  void note_proposed(uint32_t type) { newest_proposed_ = std::max(newest_proposed_, type); }
   // No new calls; those under way go on.
   void end_load();
   // What the load's proposals were answered, against the log. Once nothing is under way.
@@ -136,6 +151,8 @@ class World {
   struct Node {
     io::sim::Machine* machine = nullptr;
     engine::Config config;
+    const Release* release = &own_release();  // of the next life
+    const Release* running = &own_release();  // of this life
     uint64_t life = 0;
     std::unique_ptr<Watcher> watcher;  // of this life
     std::unique_ptr<Watcher> watcher_before;
@@ -165,6 +182,8 @@ class World {
   void audit(int node);
   void tell(Moment moment, int node, uint64_t life);
   void judge_effect(raft::Index index, const Change& change);
+  // The node cannot be blamed for giving up now: of a fault, or of its release.
+  bool is_explained(const Node& node) const { return now() <= node.explained_until || is_outrun(*node.running); }
   uint64_t early_answers() const;
   void note_leader(raft::Index applied);
 
@@ -182,6 +201,7 @@ class World {
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> pending_;
   io::Instant trouble_until_{};
+  uint32_t newest_proposed_ = 0;  // entry type
   std::unique_ptr<Proposals> proposals_;
   std::function<void(Moment, int)> on_moment_;
   std::function<void(std::string_view)> log_tap_;

@@ -42,7 +42,7 @@ static_assert(kHandlers.size() == kNewestEntryType);
 }  // namespace
 
 CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t newest_type) {
-  NARAD_CHECK(newest_type <= kNewestEntryType, "a release that knows entry types which this code does not");
+  NARAD_CHECK(newest_type <= kHypotheticalEntryType, "a release that knows entry types which this code does not");
   CommandResult result;
   std::optional<Envelope> envelope = read_envelope(bytes);
   if (!envelope) {
@@ -53,6 +53,9 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
   if (envelope->version > kEnvelopeVersion || envelope->type == 0 || envelope->type > newest_type) {
     result.is_unknown = true;
     return result;
+  }
+  if (envelope->type == kHypotheticalEntryType) {
+    return result;  // done, and nothing is changed
   }
   Effects effects;
   std::optional<Answer> answer = kHandlers[envelope->type - 1](rows, envelope->payload, effects);

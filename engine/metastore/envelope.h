@@ -66,6 +66,8 @@ enum class EntryType : uint32_t {
 
 // The newest entry type that this build applies.
 inline constexpr uint32_t kNewestEntryType = 37;
+// Of a release to come, which exists in simulations only: an entry that changes nothing.
+inline constexpr uint32_t kHypotheticalEntryType = 38;
 // The newest of every 3.0 release, and what a member that reports nothing counts as.
 inline constexpr uint32_t kEveryReleaseEntryType = 22;
 // The newest of 3.1.
