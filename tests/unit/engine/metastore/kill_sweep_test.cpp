@@ -153,7 +153,8 @@ TEST(KillSweep, AKillAfterARefusedWriteLeavesWholeBatchesToo) {
   uint64_t seed = 0;
   for (uint64_t full_at = 1; full_at <= 60; full_at += 3) {
     for (uint64_t nth : {full_at + 1, full_at + 4, full_at + 8, full_at + 12, full_at + 16, full_at + 22, full_at + 30}) {
-      const Found found = sweep_step(++seed, seed % 2 == 0 ? FaultAction::kill : FaultAction::power_loss, nth, true, full_at);
+      ++seed;
+      const Found found = sweep_step(seed, seed % 2 == 0 ? FaultAction::kill : FaultAction::power_loss, nth, true, full_at);
       indexes.insert(found.index);
       ASSERT_LE(found.index, kEntries);
       EXPECT_EQ(found.index % kBatch, 0u) << "operations " << full_at << " and " << nth << ": half a batch";
