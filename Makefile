@@ -60,6 +60,7 @@ bench:
 	build/release/bench/commit
 	build/release/bench/raft
 	build/release/bench/metastore
+	build/release/bench/image
 	build/release/bench/reads
 
 clean:

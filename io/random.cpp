@@ -3,20 +3,11 @@
 #include <algorithm>
 
 #include "io/check.h"
+#include "io/mix.h"
 
 namespace io {
 
-namespace {
-
-uint64_t finalise(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
-}  // namespace
-
-uint64_t mix(uint64_t a, uint64_t b) { return finalise(finalise(a + 0x9e3779b97f4a7c15ULL) ^ (b + 0x9e3779b97f4a7c15ULL)); }
+uint64_t mix(uint64_t a, uint64_t b) { return mix_inline(a, b); }
 
 uint64_t stable_hash(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325ULL;

@@ -72,8 +72,9 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
 }
 
 Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type,
-                    bool skips_unknown) {
-  Evaluation run(source, start);
+                    bool skips_unknown, RowCache* cache) {
+  Evaluation run(source, start, cache);
+  run.answers.reserve(entries.size());
   for (const raft::Entry& entry : entries) {
     if (entry.type != raft::EntryType::command || entry.index <= run.state.applied_index) {
       run.answers.emplace_back();

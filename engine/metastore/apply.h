@@ -56,7 +56,7 @@ struct UnknownEntry {
 
 // What a run of entries comes to, over the rows of a source.
 struct Evaluation {
-  explicit Evaluation(RowSource& source, FsmState start) : rows(source, start.digest), state(start) {}
+  Evaluation(RowSource& source, FsmState start, RowCache* cache) : rows(source, start.digest, cache), state(start) {}
 
   WriteSet rows;
   FsmState state;                        // after the run
@@ -69,8 +69,8 @@ struct Evaluation {
 
 // Evaluates `entries` (any type, in order) from `start` on. Entries that `start` already holds, and entries that carry no
 // command, get an empty answer and move nothing. `skips_unknown`: releases before 3.1.0 pass over an entry type that they do not know,
-// with an empty answer, and count it as applied.
+// with an empty answer, and count it as applied. `cache`: as WriteSet's.
 Evaluation evaluate(RowSource& source, const FsmState& start, const std::vector<raft::Entry>& entries, uint32_t newest_type,
-                    bool skips_unknown = false);
+                    bool skips_unknown = false, RowCache* cache = nullptr);
 
 }  // namespace engine::metastore

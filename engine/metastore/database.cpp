@@ -329,6 +329,7 @@ std::string Database::meta_row(const FsmState& state, size_t operations) const {
 void Database::close() {
   apart_.reset();
   image_.reset();
+  rows_.clear();
   if (db_ == nullptr) {
     return;
   }
@@ -370,17 +371,19 @@ void Database::set_block_cache_bytes(size_t bytes) {
 bool Database::prepare(const std::vector<raft::Entry>& entries, Prepared& prepared) {
   NARAD_CHECK(db_ != nullptr, "a batch for a closed database");
   DatabaseRows source(*db_);
-  Evaluation run = evaluate(source, state_, entries, settings_.newest_type, settings_.skips_unknown);
+  Evaluation run = evaluate(source, state_, entries, settings_.newest_type, settings_.skips_unknown, &rows_);
   BatchOutcome& outcome = prepared.outcome;
   outcome.last_type = run.last_type;
   outcome.last_index = run.state.applied_index;
   if (!source.failure().ok()) {
+    rows_.clear();
     outcome.kind = BatchOutcome::Kind::read_failed;
     outcome.error = database_error(source.failure(), directory_);
     return false;
   }
   run.rows.for_each_change([&](const std::string& key, const std::string& value) { prepared.effects.Put(key, value); },
                            [&](const std::string& key) { prepared.effects.Delete(key); });
+  run.rows.settle();  // ahead of the write: should that fail, the cache is emptied
   outcome.state = run.state;
   outcome.answers = std::move(run.answers);
   outcome.bumps = std::move(run.bumps);
@@ -396,6 +399,7 @@ bool Database::write(rocksdb::WriteBatch& batch, BatchOutcome& outcome) {
     unflushed_bytes_ += batch.GetDataSize();
     return true;
   }
+  rows_.clear();
   outcome.error = database_error(status, directory_);
   if (status.IsIncomplete()) {
     outcome.kind = BatchOutcome::Kind::stalled;
@@ -600,6 +604,7 @@ io::Status Database::adopt(const FsmState& state) {
 }
 
 io::Status Database::write_durably(const FsmState& state) {
+  rows_.clear();
   rocksdb::WriteBatch batch;
   batch.Put(meta_row_key(), meta_row(state, 1));
   rocksdb::WriteOptions options = write_options();

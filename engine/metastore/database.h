@@ -21,6 +21,7 @@
 #include "engine/metastore/apply.h"
 #include "engine/metastore/fsm_meta.h"
 #include "engine/metastore/image_writer.h"
+#include "engine/metastore/row_cache.h"
 #include "engine/metastore/transaction.h"
 #include "io/kv_host.h"
 #include "io/result.h"
@@ -209,6 +210,7 @@ class Database {
   std::shared_ptr<rocksdb::Cache> cache_;
   std::shared_ptr<rocksdb::DB> db_;
   FsmState state_;
+  RowCache rows_;  // of db_
   uint64_t manifest_ = 0;  // of this life
   uint64_t unflushed_bytes_ = 0;
   raft::Index durable_index_ = 0;

@@ -16,17 +16,17 @@ DomainVersions::Keyed& DomainVersions::keyed_of(Domain domain) {
 }
 
 DomainVersions::Cell& DomainVersions::cell_of(Keyed& keyed, std::string_view name) {
-  auto place = keyed.cells.lower_bound(name);
-  if (place == keyed.cells.end() || place->first != name) {
-    place = keyed.cells.emplace_hint(place, name, Cell{std::make_shared<uint64_t>(keyed.floor), false});
+  Cell& cell = keyed.cells.add(name).value;
+  if (cell.version == nullptr) {
+    cell.version = std::make_shared<uint64_t>(keyed.floor);
   }
-  return place->second;
+  return cell;
 }
 
 uint64_t DomainVersions::keyed(Domain domain, std::string_view name) const {
   const Keyed& keyed = keyed_of(domain);
-  auto found = keyed.cells.find(name);
-  return found == keyed.cells.end() ? keyed.floor : *found->second.version;
+  const auto* found = keyed.cells.find(name);
+  return found == nullptr ? keyed.floor : *found->value.version;
 }
 
 VersionCell DomainVersions::watch(Domain domain, std::string_view name) { return VersionCell(cell_of(keyed_of(domain), name).version); }
@@ -62,11 +62,11 @@ void DomainVersions::move(const Bump& bump) {
 void DomainVersions::prune(Keyed& keyed) {
   keyed.floor = ++counter_;
   // Live cells stay at their own versions: only names without a cell read the floor.
-  std::erase_if(keyed.cells, [&](const auto& entry) {
-    if (entry.second.is_retired) {
-      *entry.second.version = keyed.floor;  // for those who still watch it
+  keyed.cells.erase_if([&](const auto& cell) {
+    if (cell.value.is_retired) {
+      *cell.value.version = keyed.floor;  // for those who still watch it
     }
-    return entry.second.is_retired;
+    return cell.value.is_retired;
   });
   keyed.retired = 0;
 }
@@ -74,10 +74,10 @@ void DomainVersions::prune(Keyed& keyed) {
 void DomainVersions::raise_all() {
   for (Keyed& keyed : keyed_) {
     keyed.floor = ++counter_;
-    for (auto& [name, cell] : keyed.cells) {
-      *cell.version = keyed.floor;
-    }
-    keyed.cells.clear();
+    keyed.cells.erase_if([&](const auto& cell) {
+      *cell.value.version = keyed.floor;
+      return true;
+    });
     keyed.retired = 0;
   }
   for (uint64_t& latest : latest_) {

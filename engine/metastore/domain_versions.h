@@ -15,12 +15,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "engine/metastore/name_table.h"
 
 namespace engine::metastore {
 
@@ -79,7 +80,7 @@ class DomainVersions {
     bool is_retired = false;
   };
   struct Keyed {
-    std::map<std::string, Cell, std::less<>> cells;
+    NameTable<Cell> cells;
     uint64_t floor = 0;
     size_t retired = 0;
   };

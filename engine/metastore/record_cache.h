@@ -2,12 +2,10 @@
 // changed. The least recently used record goes when it is full.
 #pragma once
 
-#include <list>
-#include <map>
 #include <memory>
-#include <string>
 #include <string_view>
 
+#include "engine/metastore/name_table.h"
 #include "engine/metastore/topic.h"
 #include "io/check.h"
 
@@ -19,44 +17,69 @@ class RecordCache {
 
   // Null when it is not here, which says nothing about whether there is such a topic.
   std::shared_ptr<const Topic> find(std::string_view name) {
-    auto found = places_.find(name);
-    if (found == places_.end()) {
+    Node* found = records_.find(name);
+    if (found == nullptr) {
       return nullptr;
     }
-    by_use_.splice(by_use_.begin(), by_use_, found->second);
-    return *found->second;
+    if (found != newest_) {
+      unlink(*found);
+      link_newest(*found);
+    }
+    return found->value.topic;
   }
 
   void insert(std::shared_ptr<const Topic> topic) {
     drop(topic->name);
-    if (places_.size() == capacity_) {
-      places_.erase(by_use_.back()->name);
-      by_use_.pop_back();
+    if (records_.size() == capacity_) {
+      drop(oldest_->value.topic->name);
     }
-    by_use_.push_front(topic);
-    places_.emplace(topic->name, by_use_.begin());
+    Node& node = records_.add(topic->name);
+    node.value.topic = std::move(topic);
+    link_newest(node);
   }
 
   void drop(std::string_view name) {
-    auto found = places_.find(name);
-    if (found != places_.end()) {
-      by_use_.erase(found->second);
-      places_.erase(found);
+    if (Node* found = records_.find(name); found != nullptr) {
+      unlink(*found);
+      // The name may be that of the record itself, which is to outlive the search for it.
+      const std::shared_ptr<const Topic> last = std::move(found->value.topic);
+      NARAD_CHECK(records_.erase(name), "a record that was just found");
     }
   }
 
   void clear() {
-    places_.clear();
-    by_use_.clear();
+    records_.clear();
+    newest_ = nullptr;
+    oldest_ = nullptr;
   }
 
-  size_t size() const { return places_.size(); }
+  size_t size() const { return records_.size(); }
 
  private:
-  using ByUse = std::list<std::shared_ptr<const Topic>>;
+  struct Record;
+  using Node = NameTable<Record>::Node;
+  struct Record {
+    std::shared_ptr<const Topic> topic;
+    Node* newer = nullptr;
+    Node* older = nullptr;
+  };
+
+  void unlink(Node& node) {
+    (node.value.newer == nullptr ? newest_ : node.value.newer->value.older) = node.value.older;
+    (node.value.older == nullptr ? oldest_ : node.value.older->value.newer) = node.value.newer;
+  }
+
+  void link_newest(Node& node) {
+    node.value.newer = nullptr;
+    node.value.older = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->value.newer) = &node;
+    newest_ = &node;
+  }
+
   const size_t capacity_;
-  ByUse by_use_;  // newest first
-  std::map<std::string, ByUse::iterator, std::less<>> places_;
+  NameTable<Record> records_;
+  Node* newest_ = nullptr;
+  Node* oldest_ = nullptr;
 };
 
 }  // namespace engine::metastore

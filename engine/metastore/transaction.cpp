@@ -1,30 +1,40 @@
 #include "engine/metastore/transaction.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "io/check.h"
-#include "io/random.h"
+#include "io/mix.h"
 
 namespace engine::metastore {
 
 namespace {
 
+uint64_t little_endian_word(const char* bytes) {
+  uint64_t word = 0;
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&word, bytes, sizeof(word));
+    return word;
+  }
+  for (size_t i = 0; i < sizeof(word); ++i) {
+    word |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return word;
+}
+
 // The bytes as little-endian words, the last one padded with zeros; the length goes in, so padding cannot collide.
 uint64_t hash_bytes(uint64_t hash, std::string_view bytes) {
-  hash = io::mix(hash, bytes.size());
+  hash = io::mix_inline(hash, bytes.size());
   size_t at = 0;
   for (; at + 8 <= bytes.size(); at += 8) {
-    uint64_t word = 0;
-    for (size_t i = 0; i < 8; ++i) {
-      word |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-    }
-    hash = io::mix(hash, word);
+    hash = io::mix_inline(hash, little_endian_word(bytes.data() + at));
   }
   uint64_t rest = 0;
   for (size_t i = 0; at + i < bytes.size(); ++i) {
     rest |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   }
-  return io::mix(hash, rest);
+  return io::mix_inline(hash, rest);
 }
 
 bool counts_in_digest(std::string_view key) { return !key.starts_with("fsm_meta/"); }
@@ -79,30 +89,31 @@ uint64_t row_hash(std::string_view row_key, std::string_view value) {
 
 // ---- WriteSet --------------------------------------------------------------------------------------------------------------
 
-WriteSet::Rows::iterator WriteSet::load(std::string key) {
-  auto place = rows_.lower_bound(key);
-  if (place == rows_.end() || place->first != key) {
-    Row row;
-    row.value = source_.read(key);
-    row.is_in_source = row.value.has_value();
-    place = rows_.emplace_hint(place, std::move(key), std::move(row));
-  }
-  return place;
+WriteSet::Node& WriteSet::load(Bucket bucket, std::string_view key) {
+  const std::string_view name = name_of(bucket);
+  key_.assign(name).push_back('/');
+  key_.append(key);
+  Node* found = rows_->find(key_);
+  return found != nullptr ? *found : rows_->add(key_, source_.read(key_));
 }
 
-std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) { return load(row_key(bucket, key))->second.value; }
+std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) { return load(bucket, key).value.value; }
 
-void WriteSet::put(Bucket bucket, std::string_view key, std::string value) { write(row_key(bucket, key), std::move(value)); }
+void WriteSet::put(Bucket bucket, std::string_view key, std::string value) { write(bucket, key, std::move(value)); }
 
-void WriteSet::erase(Bucket bucket, std::string_view key) { write(row_key(bucket, key), std::nullopt); }
+void WriteSet::erase(Bucket bucket, std::string_view key) { write(bucket, key, std::nullopt); }
 
-void WriteSet::write(std::string key, std::optional<std::string> value) {
-  NARAD_CHECK(counts_in_digest(key), "a handler wrote the database's own row");
-  auto place = load(std::move(key));
-  Row& row = place->second;
+void WriteSet::write(Bucket bucket, std::string_view key, std::optional<std::string> value) {
+  NARAD_CHECK(bucket != Bucket::fsm_meta, "a handler wrote the database's own row");
+  Node& node = load(bucket, key);
+  BatchRow& row = node.value;
   if (!row.is_of_entry) {
-    entry_.push_back({place, std::move(row.value), row.is_changed});
+    entry_.push_back({&node, std::move(row.value), row.is_changed});
     row.is_of_entry = true;
+  }
+  if (!row.is_written) {
+    row.is_written = true;
+    written_.push_back(&node);
   }
   row.value = std::move(value);
   row.is_changed = true;
@@ -110,10 +121,11 @@ void WriteSet::write(std::string key, std::optional<std::string> value) {
 
 void WriteSet::keep_entry() {
   for (Before& before : entry_) {
-    const auto& [key, now] = *before.row;
-    before.row->second.is_of_entry = false;
+    const std::string& key = before.row->name;
+    BatchRow& now = before.row->value;
+    now.is_of_entry = false;
     if (now.value == before.value) {
-      before.row->second.is_changed = before.is_changed;
+      now.is_changed = before.is_changed;
       continue;
     }
     if (before.value) {
@@ -128,7 +140,7 @@ void WriteSet::keep_entry() {
 
 void WriteSet::drop_entry() {
   for (Before& before : entry_) {
-    Row& row = before.row->second;
+    BatchRow& row = before.row->value;
     row.value = std::move(before.value);
     row.is_changed = before.is_changed;
     row.is_of_entry = false;
@@ -136,11 +148,18 @@ void WriteSet::drop_entry() {
   entry_.clear();
 }
 
-bool WriteSet::has_changes() const {
-  bool found = false;
-  for_each_change([&](const auto&, const auto&) { found = true; }, [&](const auto&) { found = true; });
-  return found;
+std::vector<const WriteSet::Node*> WriteSet::changes() const {
+  std::vector<const Node*> changed;
+  for (const Node* node : written_) {
+    if (node->value.is_changed && (node->value.value || node->value.is_in_source)) {
+      changed.push_back(node);
+    }
+  }
+  std::sort(changed.begin(), changed.end(), [](const Node* one, const Node* other) { return one->name < other->name; });
+  return changed;
 }
+
+bool WriteSet::has_changes() const { return !changes().empty(); }
 
 // ---- MemoryRows ------------------------------------------------------------------------------------------------------------
 

@@ -2,16 +2,20 @@
 // in letter case only, the bytes of all schemas) is a row that is kept in the same batch (kept_rows.h).
 //
 // WriteSet is the one implementation: it lays what the entries of a batch write over a RowSource (the database, or rows in
-// memory), keeps the state digest up to date, and hands out the rows to write. A refused entry leaves nothing in it.
+// memory), keeps the state digest up to date, and hands out the rows to write. A refused entry leaves nothing in it. Rows that it has
+// read or written once are not asked of the source again; given a cache (row_cache.h), not in the next batches either.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "engine/metastore/row_cache.h"
 
 namespace engine::metastore {
 
@@ -66,8 +70,10 @@ uint64_t row_hash(std::string_view row_key, std::string_view value);
 
 class WriteSet final : public Transaction {
  public:
-  // `digest`: sum of the hashes of all rows in `source` (fsm_meta left out), modulo 2^64.
-  WriteSet(RowSource& source, uint64_t digest) : source_(source), digest_(digest) {}
+  // `digest`: sum of the hashes of all rows in `source` (fsm_meta left out), modulo 2^64. `cache` holds rows of the same source and
+  // outlives the set; null: the set keeps its rows itself.
+  WriteSet(RowSource& source, uint64_t digest, RowCache* cache = nullptr)
+      : source_(source), digest_(digest), own_(cache == nullptr ? std::make_unique<RowCache>() : nullptr), rows_(cache == nullptr ? own_.get() : cache) {}
 
   std::optional<std::string> get(Bucket bucket, std::string_view key) override;
   void put(Bucket bucket, std::string_view key, std::string value) override;
@@ -84,40 +90,38 @@ class WriteSet final : public Transaction {
   // Calls put(row_key, value) and erase(row_key) for each row that differs from the source, in key order.
   template <typename Put, typename Erase>
   void for_each_change(Put&& put, Erase&& erase) const {
-    for (const auto& [key, row] : rows_) {
-      if (!row.is_changed) {
-        continue;
-      }
-      if (row.value) {
-        put(key, *row.value);
-      } else if (row.is_in_source) {
-        erase(key);
+    for (const Node* node : changes()) {
+      if (node->value.value) {
+        put(node->name, *node->value.value);
+      } else {
+        erase(node->name);
       }
     }
   }
+  // What was kept is in the source from now on. Ends the use of this set.
+  void settle() { rows_->settle(written_); }
 
  private:
-  struct Row {
-    std::optional<std::string> value;
-    bool is_in_source = false;
-    bool is_changed = false;
-    bool is_of_entry = false;  // written by the current entry
-  };
-  using Rows = std::map<std::string, Row>;
+  using Node = RowCache::Node;
   // A row as it was before the current entry.
   struct Before {
-    Rows::iterator row;
+    Node* row;
     std::optional<std::string> value;
     bool is_changed = false;
   };
 
-  Rows::iterator load(std::string key);
-  void write(std::string key, std::optional<std::string> value);
+  // In key order.
+  std::vector<const Node*> changes() const;
+  Node& load(Bucket bucket, std::string_view key);
+  void write(Bucket bucket, std::string_view key, std::optional<std::string> value);
 
   RowSource& source_;
   uint64_t digest_;
-  Rows rows_;                 // read or written by this batch
-  std::vector<Before> entry_;  // of the rows that the current entry has written, each once
+  std::unique_ptr<RowCache> own_;
+  RowCache* rows_;
+  std::vector<Node*> written_;  // by the batch, each once
+  std::vector<Before> entry_;   // of the rows that the current entry has written, each once
+  std::string key_;             // of the row that is looked for
 };
 
 // Rows in memory, for tests and models.
