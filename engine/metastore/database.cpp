@@ -45,6 +45,9 @@ class DatabaseRows final : public RowSource {
   rocksdb::Status failure_;
 };
 
+// The rows of a larger batch, of long schemas for instance, are not kept for the next ones.
+constexpr size_t kKeptBatchBytesMax = 4u << 20;
+
 bool is_there(io::KvHost& kv, const std::string& path) { return kv.env()->FileExists(path + "/CURRENT").ok(); }
 
 // Zero, without marks, where there is none.
@@ -384,6 +387,9 @@ bool Database::prepare(const std::vector<raft::Entry>& entries, Prepared& prepar
   run.rows.for_each_change([&](const std::string& key, const std::string& value) { prepared.effects.Put(key, value); },
                            [&](const std::string& key) { prepared.effects.Delete(key); });
   run.rows.settle();  // ahead of the write: should that fail, the cache is emptied
+  if (prepared.effects.GetDataSize() > kKeptBatchBytesMax) {
+    rows_.clear();
+  }
   outcome.state = run.state;
   outcome.answers = std::move(run.answers);
   outcome.bumps = std::move(run.bumps);
