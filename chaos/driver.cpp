@@ -68,6 +68,10 @@ void Driver::schedule() {
 }
 
 void Driver::on_moment(sim::Moment moment, int node) {
+  if (moment == sim::Moment::rebased) {
+    after(0s, [this, node] { stores_.give_back(node); });
+    return;
+  }
   for (Armed& armed : armed_) {
     if (!armed.done && fits(armed.decision->on, moment)) {
       // "The leader" at an append is who leads; at an election or a vote it is whose moment it is.
@@ -161,6 +165,7 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::snapshot_damage:
     case Kind::store_old:
     case Kind::store_gone:
+    case Kind::store_blind:
     case Kind::store_foreign:
     case Kind::rejoin:
     case Kind::foreign_write:
@@ -470,6 +475,7 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         stores_.put_back(node, store_of(decision), decision.gap, decision.down, decision.span);
         break;
       case Kind::store_gone: stores_.take_away(node, store_of(decision), decision.down, decision.span); break;
+      case Kind::store_blind: stores_.blind(node, decision.down, decision.span); break;
       case Kind::store_foreign: {
         const std::vector<int> others = resolve(decision.peers, draws, -1);
         if (!others.empty()) stores_.exchange(node, others.front(), decision.down, decision.span);

@@ -30,6 +30,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::snapshot_damage: return "snapshot_damage";
     case Kind::store_old: return "store_old";
     case Kind::store_gone: return "store_gone";
+    case Kind::store_blind: return "store_blind";
     case Kind::store_foreign: return "store_foreign";
     case Kind::rejoin: return "rejoin";
     case Kind::foreign_write: return "foreign_write";

@@ -44,6 +44,7 @@ enum class Kind {
   snapshot_damage,  // node, down, for: a bit of the newest snapshot flips and the process ends; right again after `for`
   store_old,   // node, op, gap, down, for: a store (raft, metastore) is put back to what it was `gap` before
   store_gone,  // node, op, down, for: a store is not there any more
+  store_blind,  // node, down, for: raft's snapshots are gone, and another program has written into the metastore
   store_foreign,  // node, peers, down, for: the metastore of the first of `peers` stands in its place
   rejoin,  // node, store, peers, down: a store is lost for good (metastore: that of the first of `peers` stands there); it starts as a
            // node that joins, and an operator takes it out and in again

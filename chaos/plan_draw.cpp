@@ -277,6 +277,7 @@ class Drawer {
         decision.peers = {static_cast<int>(draws.below(plan_.setup.nodes))};
         decision.down = between_ms(draws, 1, 500);
         break;
+      case Kind::store_blind:
       case Kind::foreign_write:
         decision.down = between_ms(draws, 1, 500);
         break;
@@ -353,7 +354,7 @@ class Drawer {
         {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
-        {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
+        {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {

@@ -230,6 +230,8 @@ constexpr KindRow kKinds[] = {
     {Kind::store_old, "node store gap down for",
      "the node is killed and finds one of its stores as it was `gap` before; one that cannot start with it gets it back after `for`"},
     {Kind::store_gone, "node store down for", "the node is killed and finds one of its stores gone; likewise"},
+    {Kind::store_blind, "node down for",
+     "the node is killed, finds its snapshots gone, and another program has written into its metastore"},
     {Kind::store_foreign, "node peers down for", "the node is killed and finds the metastore of the first of peers in its own one's place"},
     {Kind::rejoin, "node store peers down",
      "a store is lost for good (metastore: that of the first of peers stands there); it starts as one that joins, is taken out and in"},

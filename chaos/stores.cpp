@@ -88,10 +88,8 @@ void Stores::take_away(int node, Store store, io::Duration down, io::Duration sp
   }
 }
 
-void Stores::replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span) {
-  if (store != Store::raft) {
-    touched_.insert(node);
-  }
+// Ends the node, keeps what it has there for later, and leaves nothing.
+Stores::Away& Stores::take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span) {
   world_.explain(node, world_.now() + down + span + kEcho);
   world_.note_trouble(world_.now() + down + span + kEcho);
   world_.kill(node, down);
@@ -99,30 +97,60 @@ void Stores::replace(int node, Store store, const io::sim::FileTree::Image& imag
   Away& away = away_.emplace_back();
   away.node = node;
   away.starts = world_.good_starts(node);
-  for (const std::string& path : paths_of(store)) {
-    away.originals.emplace_back(path, tree.copy(path));
+  for (std::string& path : paths) {
+    io::sim::FileTree::Image original = tree.copy(path);
     tree.erase(path);
-  }
-  if (!image.files.empty()) {
-    tree.put(away.originals.front().first, image);
+    away.originals.emplace_back(std::move(path), std::move(original));
   }
   world_.io().after(down + span, [this, &away] { end(away); });
+  return away;
+}
+
+void Stores::replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span) {
+  if (store != Store::raft) {
+    touched_.insert(node);
+  }
+  const Away& away = take(node, paths_of(store), down, span);
+  if (!image.files.empty()) {
+    world_.machine(node).volume().tree().put(away.originals.front().first, image);
+  }
 }
 
 void Stores::end(Away& away) {
   if (away.is_over) {
     return;
   }
-  away.is_over = true;
   if (world_.good_starts(away.node) != away.starts) {
+    away.is_over = true;
     return;  // it has made do with what it found
   }
+  give_back(away);
+}
+
+void Stores::give_back(Away& away) {
+  away.is_over = true;
   world_.kill(away.node, std::chrono::milliseconds(10));
   io::sim::FileTree& tree = world_.machine(away.node).volume().tree();
   for (const auto& [path, original] : away.originals) {
     tree.erase(path);
     tree.put(path, original);
   }
+}
+
+void Stores::give_back(int node) {
+  for (Away& away : away_) {
+    if (away.node == node && !away.is_over) give_back(away);
+  }
+}
+
+void Stores::blind(int node, io::Duration down, io::Duration span) {
+  if (!may_go(node, Store::metastore, 0) || world_.view(node)->fsm.applied_index() == 0) {
+    return;
+  }
+  touched_.insert(node);
+  Away& away = take(node, {"raft/snapshots", "fsm.db"}, down, span);
+  world_.machine(node).volume().tree().put("fsm.db", away.originals.back().second);
+  world_.kill_and_run(node, down, write_row);
 }
 
 void Stores::exchange(int node, int other, io::Duration down, io::Duration span) {

@@ -31,6 +31,11 @@ class Stores {
   void put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span);
   // The node is killed and finds the store gone.
   void take_away(int node, Store store, io::Duration down, io::Duration span);
+  // The node is killed and finds raft's snapshots gone and its metastore written by another program: where the log no longer reaches
+  // back to the first entry, what it then starts with is worth nothing, and give_back() must follow.
+  void blind(int node, io::Duration down, io::Duration span);
+  // What is away of the node's comes back at once, whatever it has started with.
+  void give_back(int node);
   // The node is killed and finds the metastore of `other`, as it is at that moment, in its own one's place.
   void exchange(int node, int other, io::Duration down, io::Duration span);
   // The node is killed, has lost `store` for good (metastore: finds that of `other` in its place), and starts as one that joins, which
@@ -51,7 +56,9 @@ class Stores {
 
   bool may_go(int node, Store store, raft::Index reaches) const;
   void replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span);
+  Away& take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span);
   void end(Away& away);
+  void give_back(Away& away);
 
   sim::World& world_;
   std::deque<Away> away_;

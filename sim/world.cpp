@@ -4,6 +4,7 @@
 
 #include "engine/metastore/answer.h"
 #include "engine/metastore/fsm.h"
+#include "raft/restart.h"
 #include "raft/server.h"
 #include "sim/bounds.h"
 #include "sim/command_draws.h"
@@ -175,6 +176,11 @@ int World::run(int index, io::Env& env) {
   hooks.raft_observer = node.watcher.get();
   hooks.started = [this, index](const engine::NodeView& view) {
     Node& self = nodes_[static_cast<size_t>(index)];
+    if (view.raft.decision()->row == raft::RestartRow::replayed_onto) {
+      self.was_started = true;
+      tell(Moment::rebased, index, self.life);
+      return;
+    }
     self.view.emplace(view);
     self.was_started = true;
     self.failed_starts = 0;

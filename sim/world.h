@@ -48,7 +48,9 @@ struct WorldOptions {
 };
 
 // Moments that a fault may wait for.
-enum class Moment { elected, campaign, vote, append, install };
+// rebased: a start takes the metastore's rows for what they may not be (restart row 11). Such a life tells nobody of itself, and whoever
+// brought it about ends it.
+enum class Moment { elected, campaign, vote, append, install, rebased };
 
 // Counts for reports.
 struct WorldCounts {

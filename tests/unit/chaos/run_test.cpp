@@ -109,6 +109,67 @@ TEST(Run, ASlowReaderHoldsTheOthersUpOnlyForAWhile) {
   EXPECT_GT(slow.elections, run_text("").elections);
 }
 
+TEST(Run, AnUpgradeFromAReleaseWithoutATrustedIndexRebuildsWhatItLeft) {
+  const RunResult result = run_text(
+      "proposals_per_minute 400\nd1 at 0s release node=0,1,2 release=3.0.1 down=0s\n"
+      "d2 at 6s release node=0 release=3.2.0 down=50ms\nd3 at 9s release node=1 release=3.2.0 down=50ms\n"
+      "d4 at 12s release node=2 release=3.2.0 down=50ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("restart row 10: the state machine is rebuilt from the log"), 3u);
+}
+
+TEST(Run, ARollbackPastTheBoundaryIsRefusedUntilTheNodeIsUpgradedAgain) {
+  const RunResult result = run_text(
+      "proposals_per_minute 1200\nd1 at 10s release node=1 release=3.1.0 down=50ms\n"
+      "d2 at 14s release node=1 release=3.2.0 down=50ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("restart row 1: of a newer release"), 1u);
+}
+
+TEST(Run, AStepBackThatTheRulesSupportStartsAsIfNothingHadBeen) {
+  const RunResult result = run_text(
+      "proposals_per_minute 1200\nd1 at 0s release node=0,1,2 release=3.1.0 down=0s\n"
+      "d2 at 6s release node=1 release=3.2.0 down=50ms\nd3 at 10s release node=1 release=3.1.0 down=50ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.starts, 5u);
+  EXPECT_FALSE(result.probes.contains("restart row 1: of a newer release"));
+  EXPECT_FALSE(result.probes.contains("metastore: an unknown entry type stops the node"));
+}
+
+TEST(Run, ANodeStopsAtAnEntryOfANewerReleaseAndGoesOnAfterItsUpgrade) {
+  const RunResult result = run_text(
+      "proposals_per_minute 1200\ngate 0\nd1 at 0s release node=2 release=3.1.0 down=0s\n"
+      "d2 at 12s release node=2 release=3.2.0 down=50ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("metastore: an unknown entry type stops the node"), 1u);
+}
+
+TEST(Run, ANodeThatFindsAnotherOnesMetastoreRefusesIt) {
+  const RunResult result = run_text("d1 at 10s store_foreign node=0 peers=1 down=50ms for=2s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("restart row 5: a state machine that is not its own is refused"), 1u);
+}
+
+TEST(Run, ANodeWithoutSnapshotsAndWithAWrittenMetastoreReplaysACutLogOntoIt) {
+  const RunResult result = run_text(
+      "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\nd1 at 12s store_blind node=0 down=50ms for=2s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("restart row 11: the log is replayed onto the state machine as it is"), 1u);
+}
+
+TEST(Run, ANodeThatHasLostAStoreForGoodIsBroughtUpAnewByTheClusterItJoins) {
+  const std::string kSetup = "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n";
+  const std::pair<const char*, const char*> kRows[] = {
+      {"raft", "restart row 4: a joining server sets a state machine without raft state aside"},
+      {"metastore", "restart row 5: a joining server resets what is not its own"},
+      {"images", "restart row 12: a joining server resets a state with a hole"}};
+  for (const auto& [store, row] : kRows) {
+    const RunResult result = run_text(kSetup + "d1 at 12s rejoin node=0 store=" + store + " peers=1 down=50ms\n");
+    EXPECT_EQ(violation_of(result), "") << store;
+    EXPECT_EQ(result.probes.count(row), 1u) << store;
+  }
+}
+
 struct Hunted {
   io::Defence defect;
   uint64_t first;  // where to begin: a seed at or a little before one that caught it when this was written. Then the others.
@@ -141,7 +202,8 @@ INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
                                            Hunted{io::Defence::late_prevote_counts, 3},
                                            Hunted{io::Defence::index_apart_from_effects, 1},
                                            Hunted{io::Defence::snapshot_while_ahead, 5},
-                                           Hunted{io::Defence::restore_unchecked, 2}),
+                                           Hunted{io::Defence::restore_unchecked, 2},
+                                           Hunted{io::Defence::unknown_entry_skipped, 14}),
                          [](const auto& info) {
                            std::string name(io::defect_name(info.param.defect));
                            std::erase(name, '-');

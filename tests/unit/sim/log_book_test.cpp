@@ -91,6 +91,16 @@ TEST(LogBook, AnEntryAppliedTwiceOrSkippedIsSeen) {
   EXPECT_EQ(hole->rule, "nothing is applied past a hole");
 }
 
+TEST(LogBook, ASnapshotWhoseLabelIsNotItsContentsIsSeen) {
+  const Sound good = sound(kTwice);
+  LogBook book;
+  EXPECT_FALSE(book.applied(0, 1, kTwice[0], good.answers[0], false, create("a"), kNow));
+  EXPECT_FALSE(book.applied(0, 1, kTwice[1], good.answers[1], true, create("a"), kNow));
+  EXPECT_FALSE(book.labelled(0, 2, 2, good.digest, kNow));
+  EXPECT_TRUE(book.labelled(0, 2, 2, good.digest + 1, kNow)) << "another state at that index";
+  EXPECT_TRUE(book.labelled(0, 1, 2, good.digest, kNow)) << "the content is ahead of the label";
+}
+
 TEST(LogBook, AnotherDigestIsSeen) {
   const Sound good = sound(kTwice);
   LogBook book;
