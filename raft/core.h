@@ -454,6 +454,9 @@ class Core {
   const std::map<ServerId, Progress, std::less<>>& tracked() const { return progress_; }
   // On a candidate or pre-candidate.
   const Ballot& ballot() const { return ballot_; }
+  // On the leader: its newest round, and how many reads wait for one.
+  std::uint64_t round() const { return round_; }
+  std::size_t pending_reads() const { return reads_.size(); }
 
  private:
   // core.cpp: construction, inputs, what goes out

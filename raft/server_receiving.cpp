@@ -47,6 +47,7 @@ void RaftServer::receive_snapshot(io::Stream& stream, wire::FrameReader& frames,
 OfferAnswer::Verdict RaftServer::offer(io::Stream& stream, const wire::Hello& hello, const wire::SnapshotHead& head) {
   SnapshotOffer offer{hello.from, options_.id, head.term, hello.store, hello.cluster, hello.session, head.info.label};
   const OfferAnswer answer = core_->offer_snapshot(offer, env_.now());
+  if (observer_ != nullptr) observer_->offer_taken(*core_, offer, answer);
   wake();
   if (answer.verdict != OfferAnswer::Verdict::wanted) {
     std::string bytes;

@@ -148,6 +148,8 @@ class Observer {
   virtual void opened(const Core&) {}
   // The core has taken `message` (which may have been dropped as outdated or malformed).
   virtual void message_taken(const Core&, const Message& message) { (void)message; }
+  // The core has judged the head of an image, which counts as a message of its leader.
+  virtual void offer_taken(const Core&, const SnapshotOffer& offer, const OfferAnswer& answer) { (void)offer, (void)answer; }
   // The core has taken one or more inputs; nothing of what follows from them has left the server yet.
   virtual void core_changed(const Core&) {}
   // What the core asks to be done, before any of it is.

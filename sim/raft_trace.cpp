@@ -61,9 +61,28 @@ std::string progress_of(const raft::Core& core) {
   for (const raft::ServerProgress& each : core.progress()) {
     text += text.size() > 1 ? "," : "";
     text += "{\"id\":" + json_quoted(each.id) + flag("voter", each.is_voter) + flag("counts", each.counts) +
-            field("match", each.match) + field("next", each.next) + field("state", to_text(each.state)) + "}";
+            field("match", each.match) + field("next", each.next) + field("state", to_text(each.state));
+    if (const raft::Progress* progress = core.find_progress(each.id)) {
+      text += field("store", progress->store.to_string()) + field("in_flight", progress->in_flight_messages()) +
+              field("image_index", progress->snapshot_index()) + field("round_acked", progress->round_acked);
+    }
+    text += "}";
   }
   return text + "]";
+}
+
+// What the voters have answered, as the candidate counts it: an answer through a store that is not the one on record is none.
+std::string print(const raft::Ballot& ballot) {
+  std::string granted;
+  std::string refused;
+  for (const raft::Ballot::Voter& voter : ballot.voters()) {
+    if (!voter.answered) continue;
+    std::string& list = voter.granted ? granted : refused;
+    list += (list.empty() ? "" : ",") + json_quoted(voter.id);
+  }
+  const bool is_pre_vote = ballot.kind() == raft::ElectionKind::pre_vote;
+  return "{\"kind\":" + json_quoted(is_pre_vote ? "pre_vote" : "vote") + field("term", ballot.term()) + ",\"granted\":[" + granted +
+         "],\"refused\":[" + refused + "]}";
 }
 
 std::string state_of(const raft::Core& core) {
@@ -75,15 +94,36 @@ std::string state_of(const raft::Core& core) {
                      field("base_term", log.base_term()) + field("durable_index", core.durable_index()) +
                      field("durable_term", core.durable_hard_state().term) + field("durable_vote", core.durable_hard_state().vote) +
                      field("snapshot_index", core.snapshot().index) + field("transfer_to", core.transfer_target()) +
+                     flag("rebuilding", core.is_rebuilding()) + flag("installing", core.is_installing()) +
+                     field("heard_commit", core.heard_commit()) + field("belongs_to", core.cluster().to_string()) +
                      field("configuration_index", core.configurations().current_index()) + "," + print(core.configuration());
-  if (core.role() == raft::Role::leader) text += ",\"progress\":" + progress_of(core);
+  const raft::Role role = core.role();
+  if (role == raft::Role::candidate || role == raft::Role::pre_candidate) text += ",\"ballot\":" + print(core.ballot());
+  if (role == raft::Role::leader) {
+    text += field("round", core.round()) + field("pending_reads", core.pending_reads()) + ",\"progress\":" + progress_of(core);
+  }
   return text + "}";
+}
+
+// Runs of entries of one term, in order, above the log's base.
+std::string terms_of(const raft::LogView& log) {
+  std::string text = "[";
+  raft::Term term = 0;
+  for (raft::Index index = log.first_index(); index <= log.last_index(); ++index) {
+    const raft::Term here = log.term(index).value_or(0);
+    if (here == term) continue;
+    term = here;
+    text += text.size() > 1 ? "," : "";
+    text += "{\"from_index\":" + std::to_string(index) + field("term", term) + "}";
+  }
+  return text + "]";
 }
 
 // The fields that count for the message's type.
 std::string print(const raft::Message& message) {
   std::string text = field("type", raft::to_string(message.type)) + field("from", message.from) + field("to", message.to) +
-                     field("message_term", message.term) + hex_field("session", message.session);
+                     field("message_term", message.term) + hex_field("session", message.session) +
+                     field("store", message.from_store.to_string()) + field("cluster", message.cluster.to_string());
   switch (message.type) {
     case MessageType::pre_vote_request:
     case MessageType::vote_request:
@@ -143,11 +183,22 @@ void RaftTrace::opened(const Source& source, const raft::Core& core) {
   Seen& seen = seen_[source.node];
   seen = Seen{source.life, core.commit_index(), core.applied_index(), core.snapshot().index,
               print(core.configuration()) + field("index", core.configurations().current_index())};
-  write(source, core, "open", field("store", core.store().to_string()) + hex_field("session", core.session()));
+  write(source, core, "open", field("store", core.store().to_string()) + hex_field("session", core.session()) +
+                                  ",\"terms\":" + terms_of(core.log()));
 }
 
 void RaftTrace::message_taken(const Source& source, const raft::Core& core, const raft::Message& message) {
   write(source, core, "receive", print(message));
+  follow(source, core);
+}
+
+void RaftTrace::offer_taken(const Source& source, const raft::Core& core, const raft::SnapshotOffer& offer,
+                            const raft::OfferAnswer& answer) {
+  write(source, core, "offer",
+        field("from", offer.from) + field("message_term", offer.term) + hex_field("session", offer.session) +
+            field("store", offer.from_store.to_string()) + field("cluster", offer.cluster.to_string()) +
+            field("index", offer.label.index) + field("snapshot_term", offer.label.term) +
+            field("verdict", raft::to_string(answer.verdict)) + field("match", answer.match));
   follow(source, core);
 }
 
@@ -169,6 +220,13 @@ void RaftTrace::ready_taken(const Source& source, const raft::Core& core, const 
   if (ready.install) {
     write(source, core, "snapshot", field("what", "install") + field("index", ready.install->index) +
                                         field("snapshot_term", ready.install->term));
+  }
+  for (const raft::ReadResult& read : ready.reads) {
+    write(source, core, "read", flag("confirmed", read.confirmed) + field("index", read.index));
+  }
+  for (const raft::TransferEnd& transfer : ready.transfers) {
+    write(source, core, "transfer", field("to", transfer.to) + field("transfer_term", transfer.term) +
+                                        field("outcome", raft::to_string(transfer.outcome)));
   }
   follow(source, core);
 }

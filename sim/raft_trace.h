@@ -28,6 +28,7 @@ class RaftTrace {
   };
   void opened(const Source& source, const raft::Core& core);
   void message_taken(const Source& source, const raft::Core& core, const raft::Message& message);
+  void offer_taken(const Source& source, const raft::Core& core, const raft::SnapshotOffer& offer, const raft::OfferAnswer& answer);
   void core_changed(const Source& source, const raft::Core& core);
   void ready_taken(const Source& source, const raft::Core& core, const raft::Ready& ready);
   void message_sent(const Source& source, const raft::Core& core, const raft::Message& message);

@@ -44,6 +44,9 @@ class World::Watcher final : public raft::Observer {
   void message_taken(const raft::Core& core, const raft::Message& message) override {
     if (RaftTrace* trace = this->trace()) trace->message_taken(source(), core, message);
   }
+  void offer_taken(const raft::Core& core, const raft::SnapshotOffer& offer, const raft::OfferAnswer& answer) override {
+    if (RaftTrace* trace = this->trace()) trace->offer_taken(source(), core, offer, answer);
+  }
   void ready_taken(const raft::Core& core, const raft::Ready& ready) override {
     if (RaftTrace* trace = this->trace()) trace->ready_taken(source(), core, ready);
     if (ready.install) world_.tell(Moment::install, node_, life_);

@@ -113,6 +113,51 @@ TEST(Bounds, AnHourOfWritesBesideADeadFollowerStaysWithinThem) {
   EXPECT_TRUE(servers.world.violations().empty());
 }
 
+// What the leader holds for the protocol: its log's entries in memory, and what waits for its connections. Entries in flight are the
+// log's own or, read from the disk, the link's.
+uint64_t held_bytes(const ServerWorld::Node& node) {
+  uint64_t bytes = node.server->core().log().cost_bytes();
+  node.server->visit_links([&bytes](const raft::PeerLink& link) { bytes += link.queued_bytes(); });
+  return bytes;
+}
+
+// Ten writes of 4 KiB a second, with the settings that production has.
+TEST(Bounds, AnHourBesideADeadFollowerHolds64MiBAtMostWithTheSettingsOfProduction) {
+  constexpr int kWritesASecond = 10;
+  ServerWorld servers(13);
+  servers.options.core = {};
+  servers.options.link = {};
+  servers.options.log = {};
+  servers.options.snapshots = {};
+  uint64_t most = 0;
+  watch(servers);
+  servers.on_core_changed = [&most, check = servers.on_core_changed](ServerWorld::Node& node, const raft::Core& core) {
+    check(node, core);
+    if (node.server != nullptr && core.role() == raft::Role::leader) most = std::max(most, held_bytes(node));
+  };
+  servers.start_all();
+  const int found = servers.await_leader();
+  ASSERT_GE(found, 0);
+  const auto leader = static_cast<size_t>(found);
+  const size_t dead = (leader + 1) % 3;
+  servers[dead].machine->kill();
+  for (int second = 0; second < 3600; ++second) {
+    for (int i = 0; i < kWritesASecond; ++i) (void)servers.propose(leader, std::string(4096, static_cast<char>('a' + i)));
+    servers.world.run_for(1s);
+  }
+  const raft::Core& core = servers[leader].server->core();
+  EXPECT_TRUE(servers[leader].server->is_leader());
+  EXPECT_GE(core.applied_index(), raft::Index{3600 * kWritesASecond});
+  EXPECT_GT(core.log().base_index(), raft::Index{1'000}) << "the log was cut past what the dead one has";
+  EXPECT_LE(most, uint64_t{64} << 20);
+  EXPECT_GE(most, core.settings().tail_bytes_max / 2) << "the entries that are kept for followers were counted";
+  servers.start(dead);
+  ASSERT_TRUE(servers.run_until([&] { return servers.is_up(dead) && servers[dead].server->applied_index() == core.last_index(); }, 120s));
+  EXPECT_EQ(servers[dead].state_machine->images_installed, 1);
+  EXPECT_LE(most, uint64_t{64} << 20);
+  EXPECT_TRUE(servers.world.violations().empty());
+}
+
 // The same moments, judged by tighter settings than the servers have.
 TEST(Bounds, EachBoundCanFail) {
   LongLife servers(12);
