@@ -31,6 +31,8 @@ constexpr Floor kFloors[] = {
     {"metastore: a table was ingested without its bounds", 0, "InstallSweep.AReadErrorAtAnyOperationIsNoSuccess"},
     {"metastore: a topic changed while it was read"},
     {"metastore: a topic is read on the lane"},
+    {"metastore: a retry was cancelled while fsm.db was closed", 0,
+     "FsmTest.ACancelledRetryLeavesAMetastoreThatIsClosedAndSaysSo"},
     {"metastore: a write refused for too long stops the node", 0,
      "FsmTest.ADiskThatStaysFullStopsItWithinThirtySeconds"},
     {"metastore: a write reported as failed was there after reopening", 1},

@@ -16,11 +16,13 @@ namespace {
 // How long after the fault its echo may be heard: retries of the start, and of the metastore.
 constexpr io::Duration kEcho = std::chrono::seconds(45);
 
+constexpr const char* kSnapshots = "raft/snapshots";
+
 std::vector<std::string> paths_of(Store store) {
   switch (store) {
     case Store::raft: return {"raft"};
     case Store::metastore: return {"fsm.db"};
-    case Store::images: return {"fsm.db", "raft/snapshots"};
+    case Store::images: return {"fsm.db", kSnapshots};
   }
   return {};
 }
@@ -122,6 +124,7 @@ void Stores::end(Away& away) {
   }
   if (world_.good_starts(away.node) != away.starts) {
     away.is_over = true;
+    give_snapshots_back(away);
     return;  // it has made do with what it found
   }
   give_back(away);
@@ -132,6 +135,18 @@ void Stores::give_back(Away& away) {
   world_.kill(away.node, std::chrono::milliseconds(10));
   io::sim::FileTree& tree = world_.machine(away.node).volume().tree();
   for (const auto& [path, original] : away.originals) {
+    tree.erase(path);
+    tree.put(path, original);
+  }
+}
+
+// A node without a snapshot and with a cut log does not know who votes, until a leader tells; where the others are no quorum without it,
+// none ever will. Its log still reaches back to what is lost, or it has a newer one.
+void Stores::give_snapshots_back(const Away& away) {
+  io::sim::FileTree& tree = world_.machine(away.node).volume().tree();
+  for (const auto& [path, original] : away.originals) {
+    if (path != kSnapshots || !tree.copy(path).files.empty()) continue;
+    world_.kill(away.node, std::chrono::milliseconds(10));
     tree.erase(path);
     tree.put(path, original);
   }
@@ -148,7 +163,7 @@ void Stores::blind(int node, io::Duration down, io::Duration span) {
     return;
   }
   touched_.insert(node);
-  Away& away = take(node, {"raft/snapshots", "fsm.db"}, down, span);
+  Away& away = take(node, {kSnapshots, "fsm.db"}, down, span);
   world_.machine(node).volume().tree().put("fsm.db", away.originals.back().second);
   world_.kill_and_run(node, down, write_row);
 }

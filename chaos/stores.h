@@ -32,7 +32,8 @@ class Stores {
   // The node is killed and finds the store gone.
   void take_away(int node, Store store, io::Duration down, io::Duration span);
   // The node is killed and finds raft's snapshots gone and its metastore written by another program: where the log no longer reaches
-  // back to the first entry, what it then starts with is worth nothing, and give_back() must follow.
+  // back to the first entry, what it then starts with is worth nothing, and give_back() must follow. One that was killed before the
+  // program wrote goes on with what it has, and gets its snapshots back if it has taken none since.
   void blind(int node, io::Duration down, io::Duration span);
   // What is away of the node's comes back at once, whatever it has started with.
   void give_back(int node);
@@ -59,6 +60,7 @@ class Stores {
   Away& take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span);
   void end(Away& away);
   void give_back(Away& away);
+  void give_snapshots_back(const Away& away);
 
   sim::World& world_;
   std::deque<Away> away_;

@@ -326,6 +326,9 @@ io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& 
   if (batch.empty()) {
     return std::vector<std::string>();
   }
+  if (view_ == nullptr) {
+    return already_stopped();  // a retry was cancelled halfway
+  }
   io::Result<BatchOutcome> written = write_batch(batch);
   if (!written.ok()) {
     const raft::Index first = std::max(batch.front().index, state_.applied_index + 1);
@@ -355,6 +358,10 @@ io::Status Fsm::check_background() {
   io::MutexLock lock(changing_);
   if (stats_.is_stopped) {
     return already_stopped();
+  }
+  if (view_ == nullptr) {
+    SOMETIMES("metastore: a retry was cancelled while fsm.db was closed");
+    return {};  // whoever was to apply has ended, and nobody writes any more
   }
   io::Result<BatchOutcome> written = write_batch({});
   if (!written.ok()) {

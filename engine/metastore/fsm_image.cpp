@@ -383,7 +383,7 @@ io::Status Fsm::switch_to(NewDatabase& next) {
 io::Status Fsm::install_image(raft::ImageSource& source, raft::Index label) {
   NARAD_CHECK(database_ != nullptr && label > 0, "an image for a closed metastore");
   io::MutexLock lock(changing_);
-  if (stats_.is_stopped) {
+  if (stats_.is_stopped || view_ == nullptr) {
     return io::fail(io::ErrorKind::io, "metastore: stopped applying raft entries");
   }
   const bool is_checked = io::defence(io::Defence::restore_unchecked);

@@ -487,6 +487,7 @@ const std::vector<Rule>& rules() {
 const std::vector<Exception>& exceptions() {
   static const std::vector<Exception> kExceptions = {
       {"engine/metastore/database_options.cpp", "floating-point", "kFilterBitsPerKey", "RocksDB takes it as a double"},
+      {"engine/metastore/database_options.cpp", "floating-point", "memtable_prefix_bloom_size_ratio", "RocksDB takes it as a double"},
       {"engine/metastore/fb_io.h", "pointer-order", "alignof", "copies unaligned rows; both ways read the same values"},
       {"engine/metrics.cpp", "floating-point", "", "Prometheus values are doubles; they are shown and decide nothing"},
       {"engine/metrics.h", "floating-point", "_seconds", "a metric in seconds, handed in at scrape time"},

@@ -336,6 +336,27 @@ TEST_F(FsmTest, ReadsDuringARetryAreBusyAtMost) {
   }));
 }
 
+// As when the node is told to stop meanwhile.
+TEST_F(FsmTest, ACancelledRetryLeavesAMetastoreThatIsClosedAndSaysSo) {
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    machine.volume().set_capacity(machine.volume().used());
+    io::with_scope([&](io::Scope& scope) {
+      scope.spawn("raft", [&] { (void)fsm.apply({create_entry(2, "b")}); });
+      io::sleep_for(10s);
+      scope.cancel();
+    });
+    EXPECT_TRUE(fsm.get_topic("a").is(io::ErrorKind::busy));
+    EXPECT_TRUE(fsm.check_background().ok());
+    EXPECT_FALSE(fsm.apply({create_entry(2, "b")}).ok());
+  }));
+  machine.volume().set_capacity(1u << 30);
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 1u);
+    EXPECT_TRUE(fsm.apply({create_entry(2, "b")}).ok());
+  }));
+}
+
 TEST_F(FsmTest, ADiskThatStaysFullStopsItWithinThirtySeconds) {
   EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
     ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
