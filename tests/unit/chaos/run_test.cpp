@@ -152,13 +152,13 @@ TEST(Run, ANodeThatFindsAnotherOnesMetastoreRefusesIt) {
 
 TEST(Run, ANodeWithoutSnapshotsAndWithAWrittenMetastoreReplaysACutLogOntoIt) {
   const RunResult result = run_text(
-      "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\nd1 at 12s store_blind node=0 down=50ms for=2s\n");
+      "segment_bytes 4096\nsnapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\nd1 at 12s store_blind node=0 down=50ms for=2s\n");
   EXPECT_EQ(violation_of(result), "");
   EXPECT_GE(result.probes.at("restart row 11: the log is replayed onto the state machine as it is"), 1u);
 }
 
 TEST(Run, ANodeThatHasLostAStoreForGoodIsBroughtUpAnewByTheClusterItJoins) {
-  const std::string kSetup = "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n";
+  const std::string kSetup = "segment_bytes 4096\nsnapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n";
   const std::pair<const char*, const char*> kRows[] = {
       {"raft", "restart row 4: a joining server sets a state machine without raft state aside"},
       {"metastore", "restart row 5: a joining server resets what is not its own"},
