@@ -176,11 +176,17 @@ raft::TransferStart RaftCluster::transfer(const ServerId& id, const ServerId& to
 
 void RaftCluster::persist(const ServerId& id, bool all) {
   Node& node = this->node(id);
-  if (!node.writes.empty()) finish_write(node);
-  while (all && !node.writes.empty()) finish_write(node);
+  bool goes_on = !node.writes.empty() && finish_write(node);
+  while (all && goes_on) goes_on = !node.writes.empty() && finish_write(node);
 }
 
-void RaftCluster::finish_write(Node& node) {
+bool RaftCluster::finish_write(Node& node) {
+  const bool has_trouble = trouble_ && trouble_->is_of_write() && trouble_->at == writes_;
+  ++writes_;
+  if (has_trouble && trouble_->kind == Trouble::Kind::restarts_before_write) {
+    restart_running(node.id);
+    return false;
+  }
   Write write = std::move(node.writes.front());
   node.writes.pop_front();
   if (write.hard_state) node.hard_state = *write.hard_state;
@@ -193,12 +199,17 @@ void RaftCluster::finish_write(Node& node) {
     node.entries.resize(write.entries.front().index - node.base_index - 1);
     for (Entry& entry : write.entries) node.entries.push_back(entry);
   }
+  if (has_trouble) {
+    restart_running(node.id);
+    return false;
+  }
   if (write.hard_state) node.core->hard_state_persisted(*write.hard_state);
   if (write.log_reset) node.core->log_reset(write.log_reset->index);
   if (!write.entries.empty()) node.core->persisted(write.append_term, write.entries.back().index);
   observe(node);
   for (Message& message : write.messages_after) in_flight_.push_back(std::move(message));
   settle(node);
+  return true;
 }
 
 void RaftCluster::apply(const ServerId& id) {
@@ -377,7 +388,7 @@ void RaftCluster::settle(Node& node) {
     if (!node.is_apply_manual && node.to_install) install(node);
     while (!node.is_read_manual && !node.reads_due.empty()) answer_read(node, false);
     observe(node);
-    if (!node.is_disk_manual && !node.writes.empty()) finish_write(node);
+    if (!node.is_disk_manual && !node.writes.empty() && !finish_write(node)) return;
   }
   std::erase_if(shipments_, [&](const Shipment& shipment) {
     return shipment.is_retry && shipment.offer.from == node.id && !node.core->wants_snapshot_sent(shipment.offer.to, shipment.number);
@@ -398,7 +409,7 @@ void RaftCluster::deliver(Message message) {
 }
 
 bool RaftCluster::is_lost_in_trouble(Message& message) {
-  if (!trouble_ || deliveries_++ != trouble_->at) return false;
+  if (!trouble_ || deliveries_++ != trouble_->at || trouble_->is_of_write()) return false;
   switch (trouble_->kind) {
     case Trouble::Kind::lost:
       return true;
@@ -409,11 +420,31 @@ bool RaftCluster::is_lost_in_trouble(Message& message) {
       in_flight_.push_back(std::move(message));
       return true;
     case Trouble::Kind::receiver_restarts:
-      kill(message.to);
-      start(message.to);
+      restart_running(message.to);
       return false;
+    case Trouble::Kind::sender_restarts:
+      restart_running(message.from);
+      return false;
+    case Trouble::Kind::all_restart: {
+      std::vector<ServerId> running;
+      for (const auto& [id, node] : nodes_) {
+        if (node.core) running.push_back(id);
+      }
+      for (const ServerId& id : running) kill(id);
+      for (const ServerId& id : running) start(id);
+      return false;
+    }
+    case Trouble::Kind::restarts_before_write:
+    case Trouble::Kind::restarts_after_write:
+      break;
   }
   return false;
+}
+
+void RaftCluster::restart_running(const ServerId& id) {
+  if (!node(id).core) return;
+  kill(id);
+  start(id);
 }
 
 void RaftCluster::deliver_all() {

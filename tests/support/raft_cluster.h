@@ -134,14 +134,18 @@ class RaftCluster {
   // --- network ---
 
   std::vector<raft::Message>& in_flight() { return in_flight_; }
-  // One trouble, at the n-th delivery (from 0): the message is lost, arrives a second time after the others, only then, or
-  // its receiver is killed and started again in front of it.
+  // One trouble. At the n-th delivery (from 0): the message is lost, arrives a second time after the others, only then, or its receiver,
+  // its sender or every server is killed and started again in front of it. At the n-th write to a disk: the server is killed and started
+  // again in front of it, or behind it and before anything that waits for it.
   struct Trouble {
-    enum class Kind { lost, repeated, late, receiver_restarts } kind = Kind::lost;
+    enum class Kind { lost, repeated, late, receiver_restarts, sender_restarts, all_restart, restarts_before_write, restarts_after_write };
+    Kind kind = Kind::lost;
     std::uint64_t at = 0;
+    bool is_of_write() const { return kind == Kind::restarts_before_write || kind == Kind::restarts_after_write; }
   };
   void expect_trouble(Trouble trouble) { trouble_ = trouble; }
   std::uint64_t deliveries() const { return deliveries_; }
+  std::uint64_t writes() const { return writes_; }
   // A message to a server that is down, or over a link that is cut, is lost.
   void deliver(raft::Message message);
   // Delivers what is under way, oldest first, and what is sent meanwhile, until nothing is.
@@ -163,11 +167,13 @@ class RaftCluster {
   void settle(Node& node);
   void repair(Node& node);
   bool is_lost_in_trouble(raft::Message& message);
+  void restart_running(const raft::ServerId& id);
   bool can_reach(const raft::ServerId& from, const raft::ServerId& to) const;
   void carry_images();
   void install(Node& node);
   void answer_read(Node& node, bool fails);
-  void finish_write(Node& node);
+  // False: the server was killed over it, and started again.
+  [[nodiscard]] bool finish_write(Node& node);
   void apply_one(Node& node);
   void observe(Node& node);
 
@@ -178,6 +184,7 @@ class RaftCluster {
   std::vector<Shipment> shipments_;
   std::optional<Trouble> trouble_;
   std::uint64_t deliveries_ = 0;
+  std::uint64_t writes_ = 0;
   std::set<std::pair<raft::ServerId, raft::ServerId>> cut_links_;
   raft::Invariants invariants_;
   std::optional<raft::Violation> violation_;

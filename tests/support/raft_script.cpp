@@ -744,7 +744,7 @@ using Trouble = RaftCluster::Trouble;
 
 // Plays every line, whether it makes sense or not; then settles. A violation is a failure in any case.
 std::optional<ScriptFailure> play_in_trouble(const RaftScript& script, const Trouble& trouble, std::string& unrest,
-                                             std::uint64_t& deliveries) {
+                                             std::uint64_t& deliveries, std::uint64_t& writes) {
   Player player(1);
   player.cluster().expect_trouble(trouble);
   std::istringstream lines(script.text);
@@ -765,14 +765,21 @@ std::optional<ScriptFailure> play_in_trouble(const RaftScript& script, const Tro
     }
   }
   deliveries = player.cluster().deliveries();
+  writes = player.cluster().writes();
   unrest = player.settle();
   return violation();
 }
 
-std::string to_text(const Trouble& trouble) {
-  static const char* const kKinds[] = {"lost", "repeated", "late", "its receiver restarted before it"};
-  return "delivery " + std::to_string(trouble.at) + " " + kKinds[static_cast<int>(trouble.kind)];
-}
+constexpr std::pair<Trouble::Kind, const char*> kTroubles[] = {
+    {Trouble::Kind::lost, "lost"},
+    {Trouble::Kind::repeated, "repeated"},
+    {Trouble::Kind::late, "late"},
+    {Trouble::Kind::receiver_restarts, "its receiver restarted before it"},
+    {Trouble::Kind::sender_restarts, "its sender restarted before it"},
+    {Trouble::Kind::all_restart, "every server restarted before it"},
+    {Trouble::Kind::restarts_before_write, "restarted before it"},
+    {Trouble::Kind::restarts_after_write, "restarted behind it"},
+};
 
 }  // namespace
 
@@ -781,21 +788,21 @@ std::optional<ScriptFailure> run_raft_script_in_trouble(const RaftScript& script
   const io::sim::SwitchboardGuard guard(&board);
   std::string unrest;
   std::uint64_t deliveries = 0;
+  std::uint64_t writes = 0;
   const Trouble none{Trouble::Kind::lost, ~std::uint64_t{0}};
-  if (auto failure = play_in_trouble(script, none, unrest, deliveries)) return failure;
+  if (auto failure = play_in_trouble(script, none, unrest, deliveries, writes)) return failure;
   const bool comes_to_rest = unrest.empty() && script.text.find("\nwipe ") == std::string::npos;
-  const std::uint64_t step = deliveries / positions_max + 1;
-  for (const auto kind :
-       {Trouble::Kind::lost, Trouble::Kind::repeated, Trouble::Kind::late, Trouble::Kind::receiver_restarts}) {
-    for (std::uint64_t at = 0; at < deliveries; at += step) {
-      const Trouble trouble{kind, at};
+  for (const auto& [kind, words] : kTroubles) {
+    Trouble trouble{kind, 0};
+    const std::uint64_t positions = trouble.is_of_write() ? writes : deliveries;
+    for (; trouble.at < positions; trouble.at += positions / positions_max + 1) {
       std::uint64_t ignored = 0;
-      if (auto failure = play_in_trouble(script, trouble, unrest, ignored)) {
-        failure->text = "with " + to_text(trouble) + ": " + failure->text;
-        return failure;
-      }
-      if (!comes_to_rest || unrest.empty()) continue;
-      return ScriptFailure{ScriptFailure::Kind::expectation, 0, "with " + to_text(trouble) + ": " + unrest};
+      auto failure = play_in_trouble(script, trouble, unrest, ignored, ignored);
+      if (!failure && comes_to_rest && !unrest.empty()) failure = ScriptFailure{ScriptFailure::Kind::expectation, 0, unrest};
+      if (!failure) continue;
+      failure->text = "with " + std::string(trouble.is_of_write() ? "write " : "delivery ") + std::to_string(trouble.at) + " " + words + ": " +
+                      failure->text;
+      return failure;
     }
   }
   return std::nullopt;

@@ -26,7 +26,7 @@ struct ScriptFailure {
 // The same story with one trouble in it. Its expectations do not count then, nor do steps that make no sense any more; after it
 // everything is healed and left alone for a while. What must hold: no invariant breaks, and, unless the story wipes a volume
 // or ends without a leader even without trouble, there is a leader and its members have applied the same.
-// `step`: of trouble positions, so that at most `positions_max` are tried for each kind. Nothing: all of that held.
+// At most `positions_max` places are tried for each kind of trouble, as far apart as that takes. Nothing: all of that held.
 std::optional<ScriptFailure> run_raft_script_in_trouble(const RaftScript& script, std::uint64_t positions_max);
 
 // Runs with every defence on, or with the one that `defect` names off. Nothing: every line held, and no invariant broke.
