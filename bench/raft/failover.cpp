@@ -1,5 +1,5 @@
-// Three real processes under writes: how long until writes go on after the leader is killed, and the longest gap between
-// acknowledged writes when it is asked to stop. The machine's own stalls, seen by a thread that wants to wake every 10 ms, are
+// Three real processes under writes: how long until another leads and until writes go on after the leader is killed, the longest
+// gap between acknowledged writes when it is asked to stop, and when it is told to hand over, beside the time to the answer. The machine's own stalls, seen by a thread that wants to wake every 10 ms, are
 // reported beside both: a gap of that size is nobody's fault.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -211,6 +210,21 @@ class Cluster {
     }
   }
   const std::vector<int>& http_ports() const { return http_ports_; }
+  // The number of the server that server `i` believes to lead; -1: none.
+  int leader_known_to(int i) const {
+    const std::string text = fetch(http_ports_[static_cast<std::size_t>(i)], "GET", "/metrics", "", nullptr);
+    for (int each = 0; each < kServers; ++each) {
+      if (metric(text, "narad_raft_leader_info{leader=\"n" + std::to_string(each) + "\"}") == 1) return each;
+    }
+    return -1;
+  }
+  // Has `leader` hand over to whom it likes; returns once it has answered.
+  void hand_over(int leader) const {
+    int status = 0;
+    const std::string answer =
+        fetch(http_ports_[static_cast<std::size_t>(leader)], "POST", "/v1/cluster/raft/transfer", "", &status);
+    if (status != 200) throw std::runtime_error("a hand-over was answered by " + std::to_string(status) + ": " + answer);
+  }
 
  private:
   static double metric(const std::string& text, const std::string& name) {
@@ -252,25 +266,94 @@ std::int64_t longest_gap(const std::vector<Acknowledged>& all, std::int64_t from
   return longest;
 }
 
-void report_times(const std::string& name, const std::string& metric, std::vector<std::int64_t> times, std::vector<std::int64_t> late) {
+// Asks server `at` whom it follows, every few milliseconds, until that is another than `old`.
+class LeaderWatch {
+ public:
+  LeaderWatch(const Cluster& cluster, int at, int old) : thread_([this, &cluster, at, old] { run(cluster, at, old); }) {}
+  ~LeaderWatch() {
+    is_ending_ = true;
+    thread_.join();
+  }
+  // When it was seen; nothing: not yet.
+  std::optional<std::int64_t> seen_ns() const {
+    const std::int64_t seen = seen_ns_;
+    return seen == 0 ? std::nullopt : std::optional(seen);
+  }
+
+ private:
+  void run(const Cluster& cluster, int at, int old) {
+    while (!is_ending_) {
+      const int now = cluster.leader_known_to(at);
+      if (now >= 0 && now != old) {
+        seen_ns_ = now_ns();
+        return;
+      }
+      std::this_thread::sleep_for(milliseconds(3));
+    }
+  }
+  std::atomic<bool> is_ending_ = false;
+  std::atomic<std::int64_t> seen_ns_ = 0;
+  std::thread thread_;
+};
+
+void report_times(const std::string& name, const std::string& metric, std::vector<std::int64_t> times) {
   report("raft", name, 0, metric + "_median", "ms", static_cast<double>(quantile(times, 500)) / 1e6);
   report("raft", name, 0, metric + "_p90", "ms", static_cast<double>(quantile(times, 900)) / 1e6);
   report("raft", name, 0, metric + "_worst", "ms", static_cast<double>(quantile(times, 1000)) / 1e6);
-  report("raft", name, 0, "trials", "1", static_cast<double>(times.size()));
+}
+
+void report_trials(const std::string& name, std::size_t trials, std::vector<std::int64_t> late) {
+  report("raft", name, 0, "trials", "1", static_cast<double>(trials));
   report("raft", name, 0, "ticker_late_p99", "ms", static_cast<double>(quantile(late, 990)) / 1e6);
   report("raft", name, 0, "ticker_late_worst", "ms", static_cast<double>(quantile(late, 1000)) / 1e6);
 }
 
-// `trials` times: writes go on, `strike` ends the leader, and the trial is judged once writes have gone on behind it.
-void run_trials(Cluster& cluster, const std::string& name, const std::string& metric, int trials, int number,
-                const std::function<std::optional<std::int64_t>(const std::vector<Acknowledged>&, std::int64_t struck)>& judge) {
-  std::atomic<std::uint64_t> next = static_cast<std::uint64_t>(number) << 40;
+enum class Strike { kill, stop, hand_over };
+
+// What one trial took, by the strike. Nothing: not known yet.
+struct Times {
+  std::optional<std::int64_t> first_write;  // sent behind the strike
+  std::int64_t longest_gap = 0;
+  std::optional<std::int64_t> new_leader;  // kill: until a survivor follows another
+  std::int64_t answered = 0;               // hand_over: until the leader's 200
+};
+
+// One trial under the writers' load: `leader` is struck, and the figures are there once writes have gone on behind it.
+Times strike(Cluster& cluster, const std::vector<std::unique_ptr<Writer>>& writers, int leader, Strike kind) {
+  Times times;
+  const std::int64_t struck = now_ns();
+  std::optional<LeaderWatch> watch;
+  if (kind == Strike::kill) watch.emplace(cluster, (leader + 1) % kServers, leader);
+  if (kind == Strike::hand_over) {
+    cluster.hand_over(leader);
+    times.answered = now_ns() - struck;
+  } else {
+    cluster.signal_process(leader, kind == Strike::kill ? SIGKILL : SIGTERM);
+  }
+  std::vector<Acknowledged> all;
+  const auto is_known = [&] { return times.first_write && (!watch || times.new_leader); };
+  // Long enough that a gap that begins late is seen too.
+  for (int waited = 0; waited < 150 || !is_known(); ++waited) {
+    if (waited > 3000) throw std::runtime_error("no write for 30 seconds after the leader was struck");
+    std::this_thread::sleep_for(milliseconds(10));
+    const std::vector<Acknowledged> more = take_all(writers);
+    all.insert(all.end(), more.begin(), more.end());
+    times.first_write = first_write_after(all, struck);
+    if (watch && watch->seen_ns()) times.new_leader = *watch->seen_ns() - struck;
+  }
+  times.longest_gap = longest_gap(all, struck);
+  return times;
+}
+
+// `trials` times: writes go on, the leader is struck and, where it has ended, started again.
+std::vector<Times> run_trials(Cluster& cluster, const std::string& name, int trials, Strike kind) {
+  std::atomic<std::uint64_t> next = (static_cast<std::uint64_t>(kind) + 1) << 40;
   std::vector<std::unique_ptr<Writer>> writers;
   for (int i = 0; i < kServers * kWritersEach; ++i) {
     writers.push_back(std::make_unique<Writer>(cluster.http_ports()[static_cast<std::size_t>(i % kServers)], next));
   }
   Ticker ticker;
-  std::vector<std::int64_t> times;
+  std::vector<Times> all;
   std::vector<std::int64_t> late;
   for (int trial = 0; trial < trials; ++trial) {
     const int leader = cluster.settle();
@@ -278,25 +361,22 @@ void run_trials(Cluster& cluster, const std::string& name, const std::string& me
     if (take_all(writers).empty()) throw std::runtime_error("writes are refused although the servers are level");
     std::this_thread::sleep_for(milliseconds(100));
     ticker.take();
-    const std::int64_t struck = now_ns();
-    cluster.signal_process(leader, number);
-    std::vector<Acknowledged> all;
-    std::optional<std::int64_t> time;
-    // Long enough that a gap that begins late is seen too.
-    for (int waited = 0; waited < 150 || !time; ++waited) {
-      if (waited > 3000) throw std::runtime_error("no write for 30 seconds after the leader ended");
-      std::this_thread::sleep_for(milliseconds(10));
-      const std::vector<Acknowledged> more = take_all(writers);
-      all.insert(all.end(), more.begin(), more.end());
-      time = judge(all, struck);
-    }
-    times.push_back(*time);
+    all.push_back(strike(cluster, writers, leader, kind));
     const std::vector<std::int64_t> ticks = ticker.take();
     late.insert(late.end(), ticks.begin(), ticks.end());
+    if (kind == Strike::hand_over) continue;
     cluster.await_end(leader);
     cluster.start(leader);
   }
-  report_times(name, metric, std::move(times), std::move(late));
+  report_trials(name, all.size(), std::move(late));
+  return all;
+}
+
+template <class OfTimes>
+std::vector<std::int64_t> each(const std::vector<Times>& all, OfTimes of_times) {
+  std::vector<std::int64_t> times;
+  for (const Times& one : all) times.push_back(of_times(one));
+  return times;
 }
 
 }  // namespace
@@ -304,13 +384,15 @@ void run_trials(Cluster& cluster, const std::string& name, const std::string& me
 void measure_failover(const RaftOptions& options) {
   const ScratchDirectory scratch(options.directory);
   Cluster cluster(options, scratch.path());
-  run_trials(cluster, "kill_leader", "first_write", options.trials, SIGKILL,
-             [](const auto& all, std::int64_t struck) { return first_write_after(all, struck); });
-  run_trials(cluster, "stop_leader", "longest_gap", options.trials, SIGTERM,
-             [](const auto& all, std::int64_t struck) -> std::optional<std::int64_t> {
-               if (!first_write_after(all, struck)) return std::nullopt;
-               return longest_gap(all, struck);
-             });
+  const auto gap = [](const Times& one) { return one.longest_gap; };
+  std::vector<Times> all = run_trials(cluster, "kill_leader", options.trials, Strike::kill);
+  report_times("kill_leader", "first_write", each(all, [](const Times& one) { return *one.first_write; }));
+  report_times("kill_leader", "new_leader", each(all, [](const Times& one) { return *one.new_leader; }));
+  all = run_trials(cluster, "stop_leader", options.trials, Strike::stop);
+  report_times("stop_leader", "longest_gap", each(all, gap));
+  all = run_trials(cluster, "transfer_leader", options.trials, Strike::hand_over);
+  report_times("transfer_leader", "answered", each(all, [](const Times& one) { return one.answered; }));
+  report_times("transfer_leader", "longest_gap", each(all, gap));
 }
 
 }  // namespace bench
