@@ -82,6 +82,7 @@ void Progress::restart(Index base) {
 void Progress::begin_session(Index base) {
   restart(base);
   match_ = 0;
+  was_round_short_ = false;
 }
 
 void Progress::begin_snapshot(Index index, std::uint64_t number) {

@@ -99,6 +99,23 @@ TEST(Progress, IsCaughtUpAfterARoundThatWasShortAndWhileTheNextIsNotLong) {
   EXPECT_FALSE(progress.is_caught_up(390, 100));
 }
 
+// It may have lost what it held, and its first answer moves match to almost nothing.
+TEST(Progress, ANewSessionBeginsToCatchUpAnew) {
+  Progress progress(11);
+  progress.begin_catch_up(10, 0);
+  progress.accepted(10, 10);
+  progress.follow_catch_up(10, 50, 100);
+  ASSERT_TRUE(progress.is_caught_up(50, 100));
+  progress.begin_session(0);
+  EXPECT_FALSE(progress.is_caught_up(60, 100));
+  progress.accepted(1, 1);
+  progress.follow_catch_up(10, 60, 100);
+  EXPECT_FALSE(progress.is_caught_up(60, 100)) << "match is far from what it has to hold";
+  progress.accepted(10, 10);
+  progress.follow_catch_up(10, 70, 100);
+  EXPECT_TRUE(progress.is_caught_up(70, 100));
+}
+
 TEST(CoreMembership, NoChangeBeforeAnEntryOfTheTermHasCommitted) {
   Hand hand;
   hand.lead();
@@ -137,6 +154,26 @@ TEST(CoreMembership, APromotionWaitsUntilTheServerHasCaughtUp) {
   EXPECT_TRUE(hand.core->is_caught_up("d"));
   EXPECT_EQ(hand.core->change_configuration(change(Kind::promote, "d")).refusal, Refusal::none);
   EXPECT_TRUE(hand.core->configuration().is_voter("d"));
+}
+
+// Scenario MB-09, in another way: a server that joins comes back under its store with a log to be rebuilt.
+TEST(CoreMembership, AServerThatComesBackWithLessIsNotPromotedByWhatItHeldBefore) {
+  Hand hand;
+  lead_and_commit(hand);
+  ASSERT_EQ(hand.core->change_configuration(change(Kind::add, "d", "d:1")).refusal, Refusal::none);
+  acknowledge_all(hand);
+  hand.step(hand.acknowledge("d", hand.core->last_index()));
+  acknowledge_all(hand);
+  ASSERT_TRUE(hand.core->is_caught_up("d"));
+  Message back = hand.acknowledge("d", 1);
+  back.session += 1;
+  hand.step(back);
+  EXPECT_FALSE(hand.core->is_caught_up("d"));
+  EXPECT_EQ(hand.core->change_configuration(change(Kind::promote, "d")).refusal, Refusal::not_caught_up);
+  back = hand.acknowledge("d", hand.core->last_index());
+  back.session += 1;
+  hand.step(back);
+  EXPECT_EQ(hand.core->change_configuration(change(Kind::promote, "d")).refusal, Refusal::none);
 }
 
 TEST(CoreMembership, ALeaderThatRemovesItselfDoesNotCountAndHandsOver) {
