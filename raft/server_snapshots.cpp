@@ -107,6 +107,8 @@ void RaftServer::take_snapshot() {
 // Up to the older of two kept snapshots, minus what is kept for followers that are a little behind, and never past what the state
 // machine has on its disk.
 void RaftServer::compact_log() {
+  if (is_disk_full_ || is_without_segment_) snapshots_->give_up_held();
+  if (is_stopping_) return;
   // What an earlier one left on the disk goes without waiting for the next snapshot: on a full disk there may be none.
   if (log_->has_unused() && !note_compacted(log_->remove_unused())) return;
   const Index floor = snapshots_->compaction_floor();
@@ -235,6 +237,7 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
   io::Duration backoff = options_.link.backoff_min;
   bool has_arrived = false;
   const io::Instant begun = env_.now();
+  snapshots_->hold(wish.offer.label);
   env_.log.info("raft: an image is sent", {{"server", to}, {"index", wish.offer.label.index}, {"term", wish.offer.label.term}});
   while (is_wanted() && !has_arrived) {
     io::Status sent = sender.send(hint(to).address, hello, wish.offer, is_wanted);
@@ -262,6 +265,7 @@ void RaftServer::send_snapshot(const SnapshotWish& wish) {
                                                             {"took_ms", (env_.now() - begun) / std::chrono::milliseconds(1)}});
   core_->snapshot_sent(to, wish.number, has_arrived);
   wake();
+  snapshots_->release(wish.offer.label);
 }
 
 }  // namespace raft

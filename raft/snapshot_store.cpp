@@ -148,13 +148,22 @@ io::Result<std::unique_ptr<SnapshotWriter>> SnapshotStore::write(std::uint64_t b
   return writer;
 }
 
+const SnapshotInfo* SnapshotStore::find(const SnapshotLabel& label) const {
+  for (const auto* some : {&kept_, &spared_}) {
+    for (const SnapshotInfo& each : *some) {
+      if (each.label == label) return &each;
+    }
+  }
+  return nullptr;
+}
+
 io::Result<std::unique_ptr<SnapshotReader>> SnapshotStore::read(const SnapshotLabel& label) {
-  const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const SnapshotInfo& each) { return each.label == label; });
-  if (kept == kept_.end()) {
+  const SnapshotInfo* found = find(label);
+  if (found == nullptr) {
     return io::fail(io::ErrorKind::not_found, "raft/snapshots: no snapshot at index " + std::to_string(label.index) +
                                                   " of term " + std::to_string(label.term) + " is kept");
   }
-  const SnapshotInfo info = *kept;
+  const SnapshotInfo info = *found;
   auto file = disk_.open(path_of(label.index, label.term), io::OpenMode::read);
   if (!file.ok()) return file.error();
   return std::unique_ptr<SnapshotReader>(new SnapshotReader(clock_, info, std::move(*file)));
@@ -214,10 +223,52 @@ void SnapshotStore::prune() {
   for (const Damaged& each : damaged_) left_over_.push_back(each.path);
   damaged_.clear();
   while (kept_.size() > 2) {
-    left_over_.push_back(path_of(kept_.back().label.index, kept_.back().label.term));
+    spared_.push_back(std::move(kept_.back()));
     kept_.pop_back();
   }
+  drop_spared();
   if (!is_receiving_) discard(std::string(snapshot_files::kReceivingPath));
+  remove_left_over();
+}
+
+// Those that nobody holds are left over.
+void SnapshotStore::drop_spared() {
+  std::erase_if(spared_, [this](const SnapshotInfo& info) {
+    if (is_held(info.label)) {
+      SOMETIMES("raft snapshot: an older one is kept for its transfer");
+      return false;
+    }
+    left_over_.push_back(path_of(info.label.index, info.label.term));
+    return true;
+  });
+}
+
+bool SnapshotStore::is_held(const SnapshotLabel& label) const {
+  return std::find(held_.begin(), held_.end(), label) != held_.end();
+}
+
+void SnapshotStore::hold(const SnapshotLabel& label) { held_.push_back(label); }
+
+void SnapshotStore::release(const SnapshotLabel& label) {
+  const auto at = std::find(held_.begin(), held_.end(), label);
+  if (at == held_.end()) return;
+  held_.erase(at);
+  if (spared_.empty()) return;
+  io::MutexLock lock(publishing_);
+  drop_spared();
+  remove_left_over();
+}
+
+void SnapshotStore::give_up_held() {
+  held_.clear();
+  if (spared_.empty()) return;
+  SOMETIMES("raft snapshot: an older one is given up for want of room");
+  io::MutexLock lock(publishing_);
+  drop_spared();
+  remove_left_over();
+}
+
+void SnapshotStore::remove_left_over() {
   while (!left_over_.empty()) {
     const std::string path = left_over_.back();
     if (io::Status removed = disk_.remove(path); !removed.ok() && !removed.is(io::ErrorKind::not_found)) return;

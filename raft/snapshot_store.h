@@ -80,6 +80,12 @@ class SnapshotStore {
   // kept. `not_found` when it is not kept. Waits.
   io::Status verify(const SnapshotLabel& label, std::uint64_t bytes_per_second = 0);
 
+  // While a kept snapshot is held it can be read, also when two newer ones are kept: a transfer of it that was broken off goes on with
+  // it. Each hold() is ended by one release(), which waits, or all at once by give_up_held(), for want of room.
+  void hold(const SnapshotLabel& label);
+  void release(const SnapshotLabel& label);
+  void give_up_held();
+
   // Removes every snapshot, damaged ones too, durably. After confirm(), before anything is written. Waits.
   io::Status drop_all();
 
@@ -100,6 +106,10 @@ class SnapshotStore {
       : disk_(disk), clock_(clock), store_(store), settings_(settings) {}
 
   io::Status look_at(const std::string& name);
+  const SnapshotInfo* find(const SnapshotLabel& label) const;
+  bool is_held(const SnapshotLabel& label) const;
+  void drop_spared();
+  void remove_left_over();
   io::Status refuse_if_covered(Index index) const;
   // Renames a synced file into place, makes that durable, then removes what need not be kept.
   io::Status publish(const std::string& temporary, const SnapshotInfo& info);
@@ -113,6 +123,8 @@ class SnapshotStore {
   const StoreId store_;
   const SnapshotSettings settings_;
   std::vector<SnapshotInfo> kept_;
+  std::vector<SnapshotLabel> held_;    // once for each hold
+  std::vector<SnapshotInfo> spared_;   // no longer kept, but held
   std::vector<Damaged> damaged_;
   std::vector<std::string> left_over_;
   std::uint64_t next_temporary_ = 1;

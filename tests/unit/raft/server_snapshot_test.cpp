@@ -369,6 +369,54 @@ TEST(ServerSnapshot, ATransferThatBreaksGoesOnWhereItStopped) {
   EXPECT_EQ(violations(servers), "");
 }
 
+TEST(ServerSnapshot, ABrokenTransferSlowerThanTwoSnapshotsGoesOnWhereItStopped) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    SnapshotWorld servers(seed);
+    servers.options.snapshots.send_bytes_per_second = 1000;
+    for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+    servers.start_all();
+    ASSERT_GE(servers.await_leader(), 0);
+    servers.write(3);
+    servers[servers.follower].machine->kill();
+    servers.gone = servers.follower;
+    servers.write(40);
+    ASSERT_TRUE(servers.all_compacted());
+    const auto leader = static_cast<size_t>(servers.await_leader());
+    ASSERT_NE(leader, servers.follower);
+    servers.start(servers.follower);
+    const auto line = [&](size_t i, std::string_view text) {
+      for (const io::sim::LogLine& each : servers[i].machine->process()->log_lines()) {
+        if (each.text.starts_with(text)) return each.text;
+      }
+      return std::string();
+    };
+    ASSERT_TRUE(servers.run_until([&] { return !line(leader, "raft: an image is sent").empty(); }, 5s));
+    const std::string sent = line(leader, "raft: an image is sent");
+    const std::string index = sent.substr(sent.find(" index="), sent.find(" term=") - sent.find(" index="));
+    for (int i = 0; i < 4; ++i) {
+      servers.write(6);
+      servers.world.run_for(50ms);
+    }
+    ASSERT_EQ(servers[servers.follower].server->counters().snapshots_received, 0u) << "the transfer takes longer than this";
+    servers.world.network().break_connections(*servers[leader].machine, *servers[servers.follower].machine);
+    servers.gone = ~size_t{0};
+    EXPECT_TRUE(servers.all_level(60s)) << servers.describe();
+    EXPECT_NE(line(servers.follower, "raft: image received").find(index + " "), std::string::npos)
+        << sent << "\n" << line(servers.follower, "raft: image received");
+    EXPECT_EQ(servers[servers.follower].server->counters().snapshots_installed, 1u);
+    EXPECT_EQ(violations(servers), "");
+    // And then it goes.
+    servers.write(12);
+    servers.world.run_for(1s);
+    size_t files = 0;
+    for (const std::string& path : servers[leader].machine->volume().tree().files()) {
+      if (path.starts_with("raft/snapshots/") && path.ends_with(".snapshot")) ++files;
+    }
+    EXPECT_EQ(files, 2u);
+  }
+}
+
 // Scenario SI-03, SI-04.
 TEST(ServerSnapshot, ANewLeaderTakesTheTransferOver) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {

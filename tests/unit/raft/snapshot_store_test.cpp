@@ -110,6 +110,41 @@ TEST(SnapshotStore, ASecondSnapshotAtTheSameIndexIsNotNeeded) {
   EXPECT_EQ(count_files(disk, "writing"), 0u);
 }
 
+TEST(SnapshotStore, AHeldSnapshotIsSparedUntilItIsReleasedOrThereIsNoRoom) {
+  for (const bool has_room : {true, false}) {
+    DiskWorld disk(4);
+    write_two(disk);
+    disk.run([&](io::Env& env) {
+      OpenedSnapshots opened = open_snapshots(env);
+      SnapshotStore& store = *opened.store;
+      store.hold(label(900));
+      store.hold(label(900));  // for two servers
+      for (const Index index : {1000, 1100, 1200}) ASSERT_TRUE(write_snapshot(store, index, 100).ok());
+      EXPECT_EQ(indexes(store), (std::vector<Index>{1200, 1100}));
+      EXPECT_EQ(store.compaction_floor(), 1100u) << "the log need not reach back to it";
+      EXPECT_EQ(*read_snapshot(store, label(900)), image(900, 3333));
+      store.release(label(900));
+      EXPECT_TRUE(store.read(label(900)).ok());
+      if (has_room) store.release(label(900));
+      else store.give_up_held();
+      EXPECT_TRUE(store.read(label(900)).is(io::ErrorKind::not_found));
+      store.release(label(900));  // once too often, when it was given up before
+    });
+    EXPECT_EQ(count_files(disk, ""), 2u);
+  }
+  // What a life leaves so is put away by the next one.
+  DiskWorld disk(5);
+  write_two(disk);
+  disk.run([&](io::Env& env) {
+    OpenedSnapshots opened = open_snapshots(env);
+    opened.store->hold(label(800));
+    ASSERT_TRUE(write_snapshot(*opened.store, 1000, 100).ok());
+  });
+  EXPECT_EQ(count_files(disk, ""), 3u);
+  disk.run([](io::Env& env) { EXPECT_EQ(indexes(*open_snapshots(env).store), (std::vector<Index>{1000, 900})); });
+  EXPECT_EQ(count_files(disk, ""), 2u);
+}
+
 // Scenario SC-10.
 TEST(SnapshotStore, OneWriterAtATime) {
   DiskWorld disk(4);
