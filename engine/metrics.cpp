@@ -113,7 +113,10 @@ void add_raft(Sheet& sheet, const MetricsSnapshot& s) {
   sheet.family("narad_raft_refused_total", "what this node did not grant; the log has the reasons", MetricType::Counter,
                {{{{"what", "configuration_change"}}, number(s.raft_changes_refused)},
                 {{{"what", "connection"}}, number(s.raft_connections_refused)},
+                {{{"what", "image"}}, number(s.raft_images_refused)},
+                {{{"what", "message"}}, number(s.raft_messages_refused)},
                 {{{"what", "proposal"}}, number(s.raft_proposals_refused)},
+                {{{"what", "read"}}, number(s.raft_reads_refused)},
                 {{{"what", "transfer"}}, number(s.raft_transfers_refused)},
                 {{{"what", "vote"}}, number(s.raft_votes_refused)}});
   sheet.counter("narad_raft_leader_changes_total", "changes of the followed leader", number(s.raft_leader_changes_total));

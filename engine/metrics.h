@@ -44,6 +44,9 @@ struct MetricsSnapshot {
   uint64_t raft_changes_refused = 0;
   uint64_t raft_transfers_refused = 0;
   uint64_t raft_connections_refused = 0;
+  uint64_t raft_messages_refused = 0;
+  uint64_t raft_images_refused = 0;
+  uint64_t raft_reads_refused = 0;
   uint64_t raft_log_first_index = 0;
   uint64_t raft_snapshot_index = 0;
   uint64_t raft_snapshots_taken_total = 0;

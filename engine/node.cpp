@@ -361,6 +361,9 @@ MetricsSnapshot Node::snapshot() const {
   s.raft_changes_refused = counters.changes_refused;
   s.raft_transfers_refused = counters.transfers_refused;
   s.raft_connections_refused = counters.connections_refused;
+  s.raft_messages_refused = counters.messages_refused;
+  s.raft_images_refused = counters.images_refused;
+  s.raft_reads_refused = counters.reads_refused;
   s.raft_has_leader = leads || !raft.leader.id.empty();
   s.raft_last_contact_seconds = leads ? 0 : seconds(env_.now() - raft.leader_contact.value_or(started_at_));
   s.raft_voters = raft.voters;

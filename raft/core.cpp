@@ -46,12 +46,14 @@ void Ready::clear() {
   role_changes.clear();
   transfers.clear();
   vote_refusals.clear();
+  message_refusals.clear();
 }
 
 bool Ready::is_empty() const {
   return !hard_state && !log_reset && entries.empty() && messages.empty() && messages_after_persist.empty() &&
          committed.empty() && !install && log_reads.empty() && snapshot_wishes.empty() && !lacks_snapshot &&
-         reads.empty() && role_changes.empty() && transfers.empty() && vote_refusals.empty();
+         reads.empty() && role_changes.empty() && transfers.empty() && vote_refusals.empty() &&
+         message_refusals.empty();
 }
 
 namespace {
@@ -150,9 +152,34 @@ bool Core::is_plausible(const Message& message) const {
   return true;
 }
 
+// Why a message that only a broken or hostile server can have sent is dropped; null: it is taken.
+const char* Core::why_not_heard(const Message& message) const {
+  if (is_term_out_of_reach(message.term)) {
+    SOMETIMES("raft: message of a term out of reach dropped");
+    return "its term is too far above this server's";
+  }
+  if (message.type != MessageType::append_request || message.term != hard_state_.term) return nullptr;
+  const bool has_other_leader = role_ == Role::leader || (!leader_.empty() && leader_ != message.from);
+  if (!has_other_leader) return nullptr;
+  SOMETIMES("raft: request of a second leader of the term dropped");
+  return role_ == Role::leader ? "this server leads that term" : "another server leads that term";
+}
+
+// A server that joins has no term to compare with.
+bool Core::is_term_out_of_reach(Term term) const {
+  const bool joins = hard_state_.term == 0 && configuration().servers.empty();
+  return term > hard_state_.term + (joins ? kTermOfJoinerMax : kTermLeapMax);
+}
+
+void Core::note_message_refused(const Message& message, const char* reason) {
+  message_refusals_.push_back(MessageRefusal{message.from, message.term, reason});
+}
+
 void Core::step(Message&& message, io::Instant now) {
   observe_time(now);
-  if (!is_plausible(message) || !settle_term(message)) return;
+  if (!is_plausible(message)) return;
+  if (const char* reason = why_not_heard(message)) return note_message_refused(message, reason);
+  if (!settle_term(message)) return;
   switch (message.type) {
     case MessageType::pre_vote_request:
     case MessageType::vote_request:
@@ -328,7 +355,7 @@ bool Core::has_ready() const {
   return must_send_ || handed_ < log_.last_index() || !messages_.empty() || !messages_after_persist_.empty() ||
          applying_ < hand_out_limit() || can_install() || log_reset_ || !log_reads_.empty() || !snapshot_wishes_.empty() ||
          !(handed_hard_state_ == hard_state_) || !read_results_.empty() ||
-         !role_changes_.empty() || !transfer_ends_.empty() || !vote_refusals_.empty();
+         !role_changes_.empty() || !transfer_ends_.empty() || !vote_refusals_.empty() || !message_refusals_.empty();
 }
 
 void Core::ready(Ready& out) {
@@ -347,6 +374,7 @@ void Core::ready(Ready& out) {
   out.role_changes.swap(role_changes_);
   out.transfers.swap(transfer_ends_);
   out.vote_refusals.swap(vote_refusals_);
+  out.message_refusals.swap(message_refusals_);
   out.log_reads.swap(log_reads_);
   out.snapshot_wishes.swap(snapshot_wishes_);
   out.lacks_snapshot = std::exchange(lacks_snapshot_, false);

@@ -65,6 +65,12 @@
 
 namespace raft {
 
+// A message may raise a server's term by no more than this: so nobody can use the terms up, with few messages or many, and a cluster of
+// 2^32 elections has never been. A server that joins, in term 0 and without a configuration, has none to compare with and takes any up
+// to kTermOfJoinerMax.
+inline constexpr Term kTermLeapMax = Term{1} << 32;
+inline constexpr Term kTermOfJoinerMax = Term{1} << 61;
+
 struct Settings {
   io::Duration heartbeat_interval = std::chrono::milliseconds(50);
   // A follower that hears no leader campaigns after a time drawn from [min, max]. min is also how long it refuses votes
@@ -192,6 +198,13 @@ struct VoteRefusal {
   const char* reason = "";
 };
 
+// For operators: a message from another server that cannot be in a sound cluster, and was dropped. `term` is the message's.
+struct MessageRefusal {
+  ServerId from;
+  Term term = 0;
+  const char* reason = "";
+};
+
 struct ReadRefusal {
   Refusal refusal = Refusal::none;
   ServerId leader;
@@ -244,6 +257,7 @@ struct OfferAnswer {
   Verdict verdict = Verdict::refused;
   Term term = 0;    // of this server
   Index match = 0;  // outdated: durable here and the same as the leader's
+  const char* reason = "";  // refused: static text
 };
 
 const char* to_string(OfferAnswer::Verdict verdict);
@@ -281,6 +295,7 @@ struct Ready {
   std::vector<RoleChange> role_changes;
   std::vector<TransferEnd> transfers;
   std::vector<VoteRefusal> vote_refusals;
+  std::vector<MessageRefusal> message_refusals;
 
   void clear();
   bool is_empty() const;
@@ -317,7 +332,9 @@ class Core {
   io::Instant next_deadline() const;
 
   // A message from another server. Messages that are not for this server, of another cluster, malformed or outdated are
-  // dropped. The message's entries are moved into the log.
+  // dropped. So are those that no server of a sound cluster sends (of a second leader of this term, against what is committed
+  // here, of a term out of reach: kTermLeapMax), which Ready::message_refusals tells. No message can end the process.
+  // The message's entries are moved into the log.
   void step(Message&& message, io::Instant now);
 
   // Appends one command entry for each payload to the leader's log: all of them or none. An empty span is accepted and
@@ -463,6 +480,9 @@ class Core {
   void observe_time(io::Instant now);
   std::int64_t now_ns() const { return io::to_ns(now_); }
   bool is_plausible(const Message& message) const;
+  const char* why_not_heard(const Message& message) const;
+  bool is_term_out_of_reach(Term term) const;
+  void note_message_refused(const Message& message, const char* reason);
   Message make(MessageType type, const ServerId& to) const;
   void send(Message&& message);
   void note_role(const char* reason);
@@ -505,6 +525,7 @@ class Core {
   void follow(const Message& message);
   void end_rebuilding(const Message& message);
   bool are_entries_sound(const Message& message) const;
+  bool contradicts_commit(const Message& message) const;
   void take_entries(Message& message);
   void cut_log(Index from);
   void accept_append(const ServerId& to, Index proven);
@@ -650,6 +671,7 @@ class Core {
   std::vector<RoleChange> role_changes_;
   std::vector<TransferEnd> transfer_ends_;
   std::vector<VoteRefusal> vote_refusals_;
+  std::vector<MessageRefusal> message_refusals_;
   std::vector<LogRead> log_reads_;
   std::vector<SnapshotWish> snapshot_wishes_;
   bool lacks_snapshot_ = false;

@@ -15,6 +15,10 @@ void Core::on_append_request(Message&& message) {
     SOMETIMES("raft: malformed append dropped");
     return;
   }
+  if (contradicts_commit(message)) {
+    SOMETIMES("raft: append against a committed entry dropped");
+    return note_message_refused(message, "it contradicts an entry that is committed here");
+  }
   follow(message);
   const bool are_applies_behind = is_installing() || applying_bytes_ >= settings_.applying_bytes_max;
   const std::uint64_t backlog_max =
@@ -99,6 +103,15 @@ bool Core::are_entries_sound(const Message& message) const {
     term = entry.term;
   }
   return true;
+}
+
+// Whether one of its entries is another than the one that this server knows to be committed there. No leader has such an entry.
+bool Core::contradicts_commit(const Message& message) const {
+  for (const Entry& entry : message.entries) {
+    if (entry.index > commit_) return false;
+    if (entry.index >= log_.base_index() && !log_.matches(entry.index, entry.term)) return true;
+  }
+  return false;
 }
 
 void Core::take_entries(Message& message) {

@@ -134,18 +134,24 @@ OfferAnswer Core::offer_snapshot(const SnapshotOffer& offer, io::Instant now) {
   head.from_store = offer.from_store;
   head.cluster = offer.label.configuration.cluster;
   head.session = offer.session;
-  const bool is_sound = offer.label.index > 0 && offer.label.term <= offer.term && offer.cluster == head.cluster;
-  const bool is_taken = is_sound && is_plausible(head) && settle_term(head);
-  if (!is_taken) {
+  const auto refuse = [this](const char* reason) {
     SOMETIMES("raft: image refused");
-    return OfferAnswer{OfferAnswer::Verdict::refused, hard_state_.term, 0};
+    return OfferAnswer{OfferAnswer::Verdict::refused, hard_state_.term, 0, reason};
+  };
+  const bool is_sound = offer.label.index > 0 && offer.label.term <= offer.term && offer.cluster == head.cluster;
+  if (!is_sound) return refuse("its label is not sound");
+  if (!is_plausible(head)) return refuse("it is of another cluster, or not for this server");
+  if (const char* reason = why_not_heard(head)) {
+    note_message_refused(head, reason);
+    return refuse(reason);
   }
+  if (!settle_term(head)) return refuse("its term is over");
   follow(head);
-  if (!holds(offer.label)) return OfferAnswer{OfferAnswer::Verdict::wanted, hard_state_.term, 0};
+  if (!holds(offer.label)) return OfferAnswer{OfferAnswer::Verdict::wanted, hard_state_.term, 0, ""};
   SOMETIMES("raft: image outdated when it was offered");
   commit_to(std::max(commit_, offer.label.index));
   prove_up_to_commit();
-  return OfferAnswer{OfferAnswer::Verdict::outdated, hard_state_.term, std::min(acknowledged(), proven_)};
+  return OfferAnswer{OfferAnswer::Verdict::outdated, hard_state_.term, std::min(acknowledged(), proven_), ""};
 }
 
 // Whether this server's log leads to the image's index by itself.
@@ -162,12 +168,13 @@ void Core::prove_up_to_commit() {
 
 void Core::snapshot_received(const SnapshotLabel& label) {
   NARAD_CHECK(label.index > 0, "an image has an index");
-  if (label.index > snapshot_.index) snapshot_ = label;
-  if (role_ == Role::leader) {
-    NARAD_CHECK(label.index < log_.base_index() || log_.matches(label.index, label.term),
-                "a leader's log holds what is committed");
+  if (role_ == Role::leader && label.index >= log_.base_index() && !log_.matches(label.index, label.term)) {
+    // A leader's log holds what is committed: whoever sent that image led no sound cluster.
+    SOMETIMES("raft: an image that a leader's log does not lead to is ignored");
     return;
   }
+  if (label.index > snapshot_.index) snapshot_ = label;
+  if (role_ == Role::leader) return;
   if (holds(label)) {
     SOMETIMES("raft: image not needed any more when it had arrived");
     commit_to(std::max(commit_, label.index));

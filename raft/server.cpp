@@ -82,6 +82,7 @@ void RaftServer::drive() {
     take_reads();
     note_transfers();
     note_refused_votes();
+    note_refused_messages();
     take_for_others();
   }
   // Recorded once it is known, so that later lives refuse another cluster's messages from their first moment.
@@ -209,6 +210,19 @@ void RaftServer::note_refused_votes() {
                                          {"is_pre_vote", refusal.is_pre_vote},
                                          {"reason", refusal.reason},
                                          {"refused_since_last_line", *left_out}});
+  }
+}
+
+void RaftServer::note_refused_messages() {
+  for (const MessageRefusal& refusal : ready_.message_refusals) {
+    ++counters_.messages_refused;
+    const auto left_out = message_lines_.admit(refusal.from + '\n' + refusal.reason, env_.now());
+    if (!left_out) continue;
+    env_.log.error("raft: message refused, no server of a sound cluster sends it", {{"server", refusal.from},
+                                                                                    {"its_term", refusal.term},
+                                                                                    {"term", core_->term()},
+                                                                                    {"reason", refusal.reason},
+                                                                                    {"refused_since_last_line", *left_out}});
   }
 }
 

@@ -185,6 +185,9 @@ struct ServerCounters {
   std::uint64_t changes_refused = 0;
   std::uint64_t transfers_refused = 0;
   std::uint64_t connections_refused = 0;
+  std::uint64_t messages_refused = 0;   // dropped, since no server of a sound cluster sends them
+  std::uint64_t images_refused = 0;     // offers of one
+  std::uint64_t reads_refused = 0;      // barriers of a leader that were refused or not passed in time
   std::uint64_t transfers_made = 0;    // hand-overs that ended in a newer term
   std::uint64_t transfers_failed = 0;
   std::uint64_t snapshots_taken = 0;
@@ -327,6 +330,7 @@ class RaftServer {
   void note_role_changes();
   void note_transfers();
   void note_refused_votes();
+  void note_refused_messages();
   void follow_configuration();
   void link_to(const ServerId& id, const std::string& address);
   void retire_links();
@@ -334,6 +338,7 @@ class RaftServer {
   Proposed wait_for_entry(Term term, Index index, io::Instant deadline);
   Proposed refuse(Refusal refusal, const ServerId& leader) const;
   void note_refused_proposal(const std::string& reason);
+  void note_refused_read(const std::string& reason);
   bool leader_is_known() const;
   Proposed finish(const ProposalWait& wait) const;
   void release_applied();
@@ -364,6 +369,7 @@ class RaftServer {
 
   // server_receiving.cpp
   void receive_snapshot(io::Stream& stream, wire::FrameReader& frames, const wire::Hello& hello);
+  void note_refused_image(const wire::Hello& hello, const wire::SnapshotHead& head, const char* reason);
   OfferAnswer::Verdict offer(io::Stream& stream, const wire::Hello& hello, const wire::SnapshotHead& head);
   wire::SnapshotState receive_image(io::Stream& stream, wire::FrameReader& frames, const wire::Hello& hello,
                                     const wire::SnapshotHead& head);
@@ -427,6 +433,9 @@ class RaftServer {
   LogLimit connection_lines_{std::chrono::minutes(1)};
   LogLimit vote_lines_{std::chrono::minutes(1)};
   LogLimit proposal_lines_{std::chrono::minutes(1)};
+  LogLimit message_lines_{std::chrono::minutes(1)};
+  LogLimit image_lines_{std::chrono::minutes(1)};
+  LogLimit read_lines_{std::chrono::minutes(1)};
 
   // persist
   PendingWrite pending_;

@@ -203,7 +203,11 @@ Barrier RaftServer::barrier(io::Instant deadline) {
     barrier.leader = hint(refusal.leader);
     return end(Outcome::not_leader, to_string(refusal.refusal));
   }
-  if (refusal.refusal != Refusal::none) return end(Outcome::refused, to_string(refusal.refusal));
+  const auto refuse = [&](Outcome outcome, const std::string& reason) {
+    note_refused_read(reason);
+    return end(outcome, reason);
+  };
+  if (refusal.refusal != Refusal::none) return refuse(Outcome::refused, to_string(refusal.refusal));
   struct Registered {
     std::map<std::uint64_t, std::shared_ptr<BarrierWait>>& table;
     std::uint64_t context;
@@ -215,18 +219,26 @@ Barrier RaftServer::barrier(io::Instant deadline) {
   barriers_.emplace(context, registered.wait);
   wake();
   const BarrierWait& wait = *registered.wait;
-  if (!registered.wait->done.wait(deadline)) return end(Outcome::unknown, "no quorum answered in time");
+  if (!registered.wait->done.wait(deadline)) return refuse(Outcome::unknown, "no quorum answered in time");
   if (!wait.is_answered) return end(Outcome::stopped, "this server has stopped");
   if (!wait.is_confirmed) {
     barrier.leader = leader();
     return end(Outcome::not_leader, "leadership was lost");
   }
   if (!wait_applied(wait.index, deadline)) {
-    return is_stopping_ ? end(Outcome::stopped, "this server has stopped") : end(Outcome::unknown, "not applied in time");
+    return is_stopping_ ? end(Outcome::stopped, "this server has stopped") : refuse(Outcome::unknown, "not applied in time");
   }
   barrier.outcome = Outcome::ok;
   barrier.index = wait.index;
   return barrier;
+}
+
+void RaftServer::note_refused_read(const std::string& reason) {
+  ++counters_.reads_refused;
+  const auto left_out = read_lines_.admit(reason, env_.now());
+  if (!left_out) return;
+  env_.log.info("raft: barrier refused",
+                {{"term", core_->term()}, {"reason", reason}, {"refused_since_last_line", *left_out}});
 }
 
 bool RaftServer::wait_applied(Index index, io::Instant deadline) {

@@ -49,12 +49,25 @@ OfferAnswer::Verdict RaftServer::offer(io::Stream& stream, const wire::Hello& he
   const OfferAnswer answer = core_->offer_snapshot(offer, env_.now());
   if (observer_ != nullptr) observer_->offer_taken(*core_, offer, answer);
   wake();
+  if (answer.verdict == OfferAnswer::Verdict::refused) note_refused_image(hello, head, answer.reason);
   if (answer.verdict != OfferAnswer::Verdict::wanted) {
     std::string bytes;
     wire::encode(wire::SnapshotAnswer{answer.verdict, answer.term, 0}, bytes);
     (void)stream.write(std::move(bytes), env_.after(options_.link.write_timeout));
   }
   return answer.verdict;
+}
+
+void RaftServer::note_refused_image(const wire::Hello& hello, const wire::SnapshotHead& head, const char* reason) {
+  ++counters_.images_refused;
+  const auto left_out = image_lines_.admit(hello.from + '\n' + reason, env_.now());
+  if (!left_out) return;
+  env_.log.info("raft: image refused", {{"server", hello.from},
+                                        {"its_term", head.term},
+                                        {"term", core_->term()},
+                                        {"index", head.info.label.index},
+                                        {"reason", reason},
+                                        {"refused_since_last_line", *left_out}});
 }
 
 // Returns the last word to the sender.

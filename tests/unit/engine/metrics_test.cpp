@@ -36,6 +36,9 @@ MetricsSnapshot numbered() {
   s.raft_changes_refused = 20;
   s.raft_transfers_refused = 21;
   s.raft_connections_refused = 22;
+  s.raft_messages_refused = 122;
+  s.raft_images_refused = 123;
+  s.raft_reads_refused = 124;
   s.raft_snapshots_not_sent_total = 23;
   s.raft_snapshots_received_total = 24;
   s.raft_rebuilding = true;
@@ -87,6 +90,9 @@ TEST(Metrics, RaftAndMetastoreAreShownUnderTheNamesThatAreDocumented) {
       {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"configuration_change\"} 20"},
       {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"transfer\"} 21"},
       {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"connection\"} 22"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"message\"} 122"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"image\"} 123"},
+      {"narad_raft_refused_total", "counter", "narad_raft_refused_total{what=\"read\"} 124"},
       {"narad_raft_snapshots_not_sent_total", "counter", "narad_raft_snapshots_not_sent_total 23"},
       {"narad_raft_snapshots_received_total", "counter", "narad_raft_snapshots_received_total 24"},
       {"narad_raft_rebuilding", "gauge", "narad_raft_rebuilding 1"},
