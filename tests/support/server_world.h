@@ -319,7 +319,7 @@ class ServerWorld {
     auto listener = env.net.listen(node.address);
     if (!listener.ok()) return 1;
     io::with_scope([&](io::Scope& scope) {
-      scope.spawn("raft", [&server] { server.run(); });
+      io::Task raft = scope.spawn("raft", [&server] { server.run(); });
       scope.spawn("accept", [&] {
         for (;;) {
           auto stream = (*listener)->accept();
@@ -329,6 +329,7 @@ class ServerWorld {
         }
       });
       server.stopped().wait();
+      raft.join(env.after(std::chrono::seconds(10)));  // it ends by itself
       scope.cancel();
     });
     if (server.failure()) node.failure = server.failure()->to_text();

@@ -82,6 +82,31 @@ TEST_F(NodeTest, ANodeThatNeverHeardALeaderSaysSo) {
   EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 503);
 }
 
+// Scenario EL-08: an empty volume, and nobody to be reached for twenty election timeouts.
+TEST_F(NodeTest, ANodeThatReachesNobodyNeverLeadsAndServesNothing) {
+  // One that only joins, and one that may bootstrap with others.
+  for (const std::string members : {"n2,n3", "n1,n2,n3"}) {
+    SCOPED_TRACE(members);
+    nodes[0].config.cluster.initial_members = members;
+    start(0);
+    for (int i = 0; i < 20; ++i) {
+      world.run_for(nodes[0].config.cluster.raft_election_timeout_max);
+      ASSERT_TRUE(nodes[0].view.has_value()) << nodes[0].reason;
+      const raft::Core& core = nodes[0].view->raft.core();
+      EXPECT_EQ(core.term(), 0u) << "it asked nobody to vote in a term";
+      EXPECT_NE(core.role(), raft::Role::leader);
+      EXPECT_EQ(ask(0, "GET", "/readyz").status, 503);
+    }
+    EXPECT_EQ(ask(0, "GET", "/v1/topics/a").status, 503);
+    EXPECT_EQ(ask(0, "GET", "/v1/topics").status, 503);
+    EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"a"})").status, 503);
+    EXPECT_EQ(ask(0, "GET", "/healthz").status, 200);
+    nodes[0].machine->kill();
+    world.run_for(10ms);
+    nodes[0].machine->volume().wipe();
+  }
+}
+
 TEST_F(NodeTest, OnlyTheLeaderVouchesForATopicAndForItsAppliedIndex) {
   start_all();
   const size_t leader = await_leader();

@@ -151,6 +151,7 @@ TEST(LogCompaction, AnswersNotFoundForWhatIsForgottenAndTermsForWhatIsNot) {
   });
 }
 
+// Scenario PT-04.
 TEST(LogCompaction, DoesNotBeginWhereALaterCutReachesBelow) {
   DiskWorld disk(4);
   Model model;

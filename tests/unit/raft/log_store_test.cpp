@@ -334,6 +334,7 @@ TEST(LogStore, RefusesTermsThatFall) {
   EXPECT_NE(found.status.error().message.find("term 1 follows term 2"), std::string::npos) << found.status.error().message;
 }
 
+// Scenario PT-04.
 TEST(LogStore, EntriesThatWereCutDoNotComeBack) {
   DiskWorld disk(10);
   disk.run([](io::Env& env) {

@@ -185,6 +185,7 @@ TEST(RestartTable, Row8ASnapshotThatMeetsTheLogIsRestoredOverAnythingElse) {
   }
 }
 
+// Scenario PT-16 c.
 TEST(RestartTable, ALogThatPartsFromTheSnapshotGoes) {
   RestartFacts parted = trusted(with_snapshot(log(0, 90), 50, 4), 20);
   parted.log_term_at_snapshot = 3;

@@ -68,6 +68,7 @@ struct HoleWorld : ServerWorld {
   std::vector<std::string> written;
 };
 
+// Scenario PT-16 a.
 TEST(ServerRestart, AHoleIsRefusedWithNothingTouched) {
   HoleWorld servers(1);
   const uint64_t mutations = servers[servers.lost].machine->volume().mutations();

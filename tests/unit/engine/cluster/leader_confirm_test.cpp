@@ -187,6 +187,7 @@ TEST_F(LeaderConfirmTest, ADeposedLeadersAnswerIsNone) {
             std::vector<std::string>({"leader confirm: leader returned non-OK topic=nowhere leader=" + id(leader) + " status=421"}));
 }
 
+// Scenario SR-02, the leader's own word: it still thinks that it leads.
 TEST_F(LeaderConfirmTest, ALeaderThatCannotPassABarrierIsNoAuthorityForItself) {
   const size_t leader = lead();
   cut_off(leader);
@@ -203,6 +204,7 @@ TEST_F(LeaderConfirmTest, SelfLeaderSkipsBarrierTakesItsOwnWord) {
   EXPECT_EQ(is_absent(leader, "nowhere"), Verdict::yes) << "what the defence is for";
 }
 
+// Scenario SR-02, the leader that another node asks.
 TEST_F(LeaderConfirmTest, TheAnsweringSideVouchesForNothingWithoutABarrier) {
   const size_t leader = lead();
   cut_off(leader);
