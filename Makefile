@@ -29,7 +29,7 @@ test: build
 soak: build
 	NARAD_KILLS=200 build/release/narad_integration --gtest_filter='*Kill*'
 	NARAD_TROUBLE_PLACES=1000000 build/release/narad_scenario --gtest_filter='*Trouble*'
-	build/release/narad-chaos sweep --seeds 1..2000 --jobs $$(nproc)
+	build/release/narad-chaos sweep --seeds 1..5000 --floors --jobs $$(nproc)
 	for preset in debug asan; do \
 	  cmake --preset $$preset --log-level=WARNING && cmake --build --preset $$preset --target narad-chaos || exit 1; \
 	done

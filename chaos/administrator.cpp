@@ -35,6 +35,18 @@ void Administrator::take_out(int node, io::Duration out) {
   keep_going();
 }
 
+bool Administrator::move(int node) {
+  if (moved_ >= 0 || is_restoring_ || world_.node_count() < 3 || !do_all_agree()) {
+    return false;
+  }
+  moved_ = node;
+  is_moving_ = true;
+  comes_back_ = world_.now();
+  // Once the world has changed the address.
+  world_.io().after(kTick, [this] { keep_going(); });
+  return true;
+}
+
 void Administrator::restore() {
   is_restoring_ = true;
   keep_going();
@@ -63,7 +75,8 @@ void Administrator::tick() {
     }
     if (step) {
       ask(leader, *step);
-    } else if (is_committed && leads_newest_term(leader) && (is_restoring_ || world_.now() >= comes_back_)) {
+    } else if (is_committed && leads_newest_term(leader) && (is_restoring_ || world_.now() >= comes_back_) &&
+               (is_restoring_ || !is_moving_ || do_all_agree())) {
       is_done = true;
     }
   }
@@ -75,6 +88,21 @@ void Administrator::tick() {
     return;
   }
   moved_ = -1;
+  is_moving_ = false;
+}
+
+bool Administrator::do_all_agree() const {
+  for (int node = 0; node < world_.node_count(); ++node) {
+    const engine::NodeView* view = world_.view(node);
+    if (view == nullptr || !world_.is_up(0)) {
+      return false;
+    }
+    const raft::Core& core = view->raft.core();
+    if (core.configurations().current_index() != world_.view(0)->raft.core().configurations().current_index()) return false;
+    const raft::Server* server = core.configuration().find(world_.node_id(node));
+    if (server == nullptr || server->address != world_.cluster_address(node)) return false;
+  }
+  return true;
 }
 
 // A leader that was frozen shows a configuration that has long been replaced.
@@ -96,6 +124,8 @@ std::optional<ConfigurationChange> Administrator::next_step(int node, const raft
   const bool is_wanted = is_restoring_ || world_.now() >= comes_back_;
   if (is_wanted && server == nullptr) {
     change.kind = ConfigurationChange::Kind::add;
+  } else if (is_wanted && server->address != change.address) {
+    change.kind = ConfigurationChange::Kind::change_address;
   } else if (is_wanted && !server->voter) {
     change.kind = ConfigurationChange::Kind::promote;
   } else if (!is_wanted && server != nullptr) {

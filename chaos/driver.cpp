@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "io/probe.h"
 #include "raft/log_format.h"
 #include "raft/snapshot_format.h"
 
@@ -36,6 +37,9 @@ bool fits(Trigger trigger, sim::Moment moment) {
 Driver::Driver(sim::World& world, const Plan& plan) : world_(world), plan_(plan) {
   for (int i = 0; i < world.node_count(); ++i) {
     capacities_.push_back(world.machine(i).volume().capacity());
+    snapshot_damaged_until_.emplace_back();
+    DiskWork& work = work_.emplace_back(world, i);
+    world.machine(i).volume().set_observer([&work](io::sim::DiskOp op, std::string_view path) { work.observe(op, path); });
   }
 }
 
@@ -145,6 +149,12 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::slow:
     case Kind::restart_loop:
     case Kind::kill_at: return strike_process(decision, nodes);
+    case Kind::fault_at:
+      for (const int node : nodes) script_at_work(node, decision);
+      return;
+    case Kind::move:
+      if (!nodes.empty()) move(nodes.front(), decision.down);
+      return;
     case Kind::rolling: return roll(decision);
     case Kind::release:
       for (const int node : nodes) {
@@ -209,6 +219,53 @@ void Driver::strike_process(const Decision& decision, const std::vector<int>& no
         world_.set_next_down(node, decision.down);
       }
     }
+  }
+}
+
+// What the fault explains begins when it strikes, which may be late or never.
+void Driver::script_at_work(int node, const Decision& decision) {
+  const Work work = *work_by_name(decision.work);
+  io::sim::ScriptedFault fault;
+  fault.action = decision.fault == "kill"         ? io::sim::FaultAction::kill
+                 : decision.fault == "power_loss" ? io::sim::FaultAction::power_loss
+                 : decision.fault == "no_space"   ? io::sim::FaultAction::no_space
+                 : decision.fault == "stall"      ? io::sim::FaultAction::stall
+                                                  : io::sim::FaultAction::error;
+  fault.nth = std::max<uint64_t>(decision.nth, 1);
+  fault.when = [follower = &work_[static_cast<size_t>(node)], work](io::sim::DiskOp op, std::string_view path) {
+    return follower->work_of(op, path) == work;
+  };
+  fault.struck = [this, node, &decision, work, action = fault.action] {
+    io::probe(struck_probe(decision.fault, work).c_str());
+    world_.note_trouble(world_.now() + decision.span + decision.down + kDiskEcho);
+    switch (action) {
+      case io::sim::FaultAction::no_space: return full_from_now(node, decision.span);
+      case io::sim::FaultAction::stall: return hang_from_now(node, decision.span);
+      case io::sim::FaultAction::error: return world_.explain(node, io::kNever);
+      default: return world_.set_next_down(node, decision.down);
+    }
+  };
+  world_.machine(node).volume().script(std::move(fault));
+}
+
+void Driver::full_from_now(int node, io::Duration span) {
+  io::sim::Volume& volume = world_.machine(node).volume();
+  world_.explain(node, world_.now() + span + kDiskEcho);
+  volume.set_capacity(volume.used());
+  after(span, [this, node, &volume] { volume.set_capacity(capacities_[static_cast<size_t>(node)]); });
+}
+
+void Driver::hang_from_now(int node, io::Duration span) {
+  io::sim::Volume& volume = world_.machine(node).volume();
+  world_.explain(node, world_.now() + span + kDiskEcho);
+  volume.stall();
+  after(span, [&volume] { volume.release(); });
+}
+
+// Not while the configuration may need every server that can be reached where it says.
+void Driver::move(int node, io::Duration down) {
+  if (administrator_.move(node)) {
+    world_.change_address(node, down);
   }
 }
 
@@ -415,9 +472,10 @@ void Driver::damage_snapshot(int node, const Decision& decision, io::RandomStrea
       newest_index = name->index;
     }
   }
-  if (newest.empty()) {
+  if (newest.empty() || world_.now() <= snapshot_damaged_until_[static_cast<size_t>(node)]) {
     return;
   }
+  snapshot_damaged_until_[static_cast<size_t>(node)] = world_.now() + decision.span;
   const uint64_t size = volume.tree().content(newest).value_or("").size();
   if (size < format::kHeaderBytes + format::kTrailerBytes) {
     return;  // published before it was written, which only a defect does
@@ -483,7 +541,7 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
       }
       case Kind::rejoin: {
         const std::vector<int> others = resolve(decision.peers, draws, -1);
-        if (stores_.lose(node, store_of(decision), others.empty() ? -1 : others.front(), decision.down)) {
+        if (!administrator_.is_busy() && stores_.lose(node, store_of(decision), others.empty() ? -1 : others.front(), decision.down)) {
           administrator_.take_out(node, 0s);
         }
         break;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "chaos/administrator.h"
+#include "chaos/disk_work.h"
 #include "chaos/plan.h"
 #include "chaos/stores.h"
 #include "io/random.h"
@@ -38,6 +40,10 @@ class Driver {
   io::sim::LatencyTable latency(uint64_t extra_ppm, io::Duration extra_delay, bool with_tail) const;
   void after(io::Duration delay, std::function<void()> fn) { world_.io().after(delay, std::move(fn)); }
 
+  void script_at_work(int node, const Decision& decision);
+  void full_from_now(int node, io::Duration span);
+  void hang_from_now(int node, io::Duration span);
+  void move(int node, io::Duration down);
   void strike_process(const Decision& decision, const std::vector<int>& nodes);
   void strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws, int moment_node);
   void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
@@ -56,6 +62,8 @@ class Driver {
   Administrator administrator_{world_};
   Stores stores_{world_};
   std::vector<Armed> armed_;
+  std::deque<DiskWork> work_;  // by node
+  std::vector<io::Instant> snapshot_damaged_until_;  // by node: one bit at a time, so that each is right again
   std::vector<uint64_t> capacities_;
   uint64_t struck_ = 0;
   bool is_healed_ = false;

@@ -13,6 +13,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::freeze: return "freeze";
     case Kind::slow: return "slow";
     case Kind::kill_at: return "kill_at";
+    case Kind::fault_at: return "fault_at";
     case Kind::rolling: return "rolling";
     case Kind::cut: return "cut";
     case Kind::partition: return "partition";
@@ -35,6 +36,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::rejoin: return "rejoin";
     case Kind::foreign_write: return "foreign_write";
     case Kind::release: return "release";
+    case Kind::move: return "move";
     case Kind::wall_jump: return "wall_jump";
     case Kind::transfer: return "transfer";
     case Kind::take_out: return "take_out";

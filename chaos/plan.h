@@ -27,6 +27,8 @@ enum class Kind {
   freeze,      // node, for: the process does not run, its clocks do
   slow,        // node, for, percent: everything it computes costs that much
   kill_at,     // node, nth, how, down: ends at its nth operation that changes the disk from now on
+  fault_at,    // node, work, nth, fault, down, for: the nth operation of that work that changes the disk, from now on: the process ends
+               // (kill, power_loss), it fails (error), the disk is full (no_space) or hangs (stall) from there on
   restart_loop,  // node, times, down, gap: killed so many times, `gap` after each start
   rolling,     // down, gap: every node once, one after another, gracefully
   cut,         // node, peers, way, for: no bytes between `node` and `peers` (one way: from node to peers)
@@ -50,6 +52,7 @@ enum class Kind {
            // node that joins, and an operator takes it out and in again
   foreign_write,  // node, down: another program writes a row into the metastore
   release,     // node, release, down: stopped and started as another release; at 0s it begins as that
+  move,        // node, down: stopped, and comes back under another address, which an operator tells the cluster
   wall_jump,   // node, by: the calendar clock moves
   transfer,    // node, peers: `node` is asked to hand leadership over, to the first of `peers`
   take_out,    // node, for: an operator demotes and removes the node, and after `for` adds and promotes it again
@@ -95,6 +98,8 @@ struct Decision {
   std::string op;     // read, write, sync
   std::string store;  // raft, metastore, images
   std::string how;    // kill, power_loss
+  std::string work;   // the names of disk_work.h: append, compaction, ...
+  std::string fault;  // kill, power_loss, no_space, error, stall
   std::string release;  // 3.0.1, 3.1.0, 3.2.0, next
 
   friend bool operator==(const Decision&, const Decision&) = default;
@@ -126,11 +131,17 @@ struct Setup {
   io::Duration sync_tail = std::chrono::milliseconds(12);
   uint64_t scattered_ppm = 0;  // 1,000,000: sectors of unsynced log writes survive a power loss in any order
   uint64_t bit_flip_ppm = 0;   // of a surviving unsynced sector
+  uint64_t late_ppm = 350'000;   // operations that were given up: land late
+  uint64_t never_ppm = 250'000;  // ... and never
   uint64_t snapshot_threshold = 8192;  // entries applied since the last snapshot that make the next one due
   io::Duration snapshot_interval = std::chrono::seconds(120);
   uint64_t trailing = 10'240;          // entries that stay in the log below the older kept snapshot
   uint64_t chunk_bytes = 1u << 20;     // of a snapshot
   uint64_t tail_bytes = 16u << 20;     // of the log that stays in memory
+  // bounds of a server's queues
+  uint64_t unapplied_bytes = 64u << 20;  // entries that wait to be applied: no more are taken
+  uint64_t applying_bytes = 4u << 20;    // entries handed to the state machine at a time
+  uint64_t link_queue_bytes = 8u << 20;  // messages that wait for a connection
   // load
   uint64_t ops_per_minute = 600;
   uint64_t create = 30;  // weights
@@ -142,6 +153,7 @@ struct Setup {
   uint64_t names = 20;   // the names that the load works on
   uint64_t proposals_per_minute = 0;  // metadata commands of every type, proposed beside the clients' requests
   uint64_t schema_bytes = 0;  // of half of the schemas among them: images of several slices
+  uint64_t crowd = 0;  // one kind of thing is filled up to its limit by those commands (command_draws.h); 0: none
   uint64_t gate = 1;  // 1: an entry type is proposed only when every node's release applies it
   io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this
 

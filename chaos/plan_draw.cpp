@@ -21,6 +21,7 @@ class Drawer {
     draw_timing();
     draw_storage();
     draw_snapshots();
+    draw_bounds();
     draw_load();
     draw_faults();
     normalise(plan_);
@@ -113,6 +114,50 @@ class Drawer {
     }
   }
 
+  // Queues so short that the bounds on them are met.
+  void draw_bounds() {
+    Stream draws = stream("bounds");
+    Setup& setup = plan_.setup;
+    if (draws.below(6) == 0) {
+      setup.unapplied_bytes = pick<uint64_t>(draws, {{2, 1'000}, {2, 6'000}, {1, 30'000}, {1, setup.unapplied_bytes}});
+      setup.applying_bytes = pick<uint64_t>(draws, {{2, 1}, {2, 1'000}, {1, setup.applying_bytes}});
+      setup.link_queue_bytes = pick<uint64_t>(draws, {{2, 1'500}, {2, 8'000}, {1, setup.link_queue_bytes}});
+    }
+    if (draws.below(4) == 0) {
+      setup.late_ppm = pick<uint64_t>(draws, {{1, 0}, {2, 500'000}});
+      setup.never_ppm = pick<uint64_t>(draws, {{2, 0}, {1, 500'000}});
+    }
+  }
+
+  // The settings of production, and entries enough to reach them.
+  void draw_production() {
+    Setup& setup = plan_.setup;
+    const Setup defaults;
+    setup.snapshot_threshold = defaults.snapshot_threshold;
+    setup.snapshot_interval = 2s;
+    setup.trailing = defaults.trailing;
+    setup.chunk_bytes = defaults.chunk_bytes;
+    setup.tail_bytes = defaults.tail_bytes;
+    setup.segment_bytes = 1u << 20;
+    setup.append_entries_max = defaults.append_entries_max;
+    setup.ops_per_minute = 240;
+    setup.proposals_per_minute = 12'000;
+    setup.schema_bytes = 0;
+  }
+
+  // One kind of thing is filled up to its limit, by commands enough.
+  void draw_crowd(Stream& draws) {
+    Setup& setup = plan_.setup;
+    setup.crowd = draws.below(5) + 1;
+    setup.schema_bytes = 0;
+    setup.proposals_per_minute = std::max<uint64_t>(setup.proposals_per_minute, setup.crowd == 5 ? 3'600 : 1'200);
+    if (setup.crowd >= 4) {  // large images: not of every few entries
+      setup.snapshot_threshold = std::max<uint64_t>(setup.snapshot_threshold, 100);
+      setup.snapshot_interval = std::max<io::Duration>(setup.snapshot_interval, 2s);
+      setup.chunk_bytes = std::max<uint64_t>(setup.chunk_bytes, 65'536);
+    }
+  }
+
   void draw_load() {
     Stream draws = stream("load");
     Setup& setup = plan_.setup;
@@ -128,6 +173,13 @@ class Drawer {
     if (stream("schemas").below(25) == 0) {
       setup.schema_bytes = 100'000;
       setup.proposals_per_minute = std::max<uint64_t>(setup.proposals_per_minute, 400);
+    }
+    Stream extremes = stream("extremes");
+    const uint64_t extreme = extremes.below(100);
+    if (extreme < 3) {
+      draw_production();
+    } else if (extreme < 10) {
+      draw_crowd(extremes);
     }
     // A dense load on few names: only there does the next request for a name come before a new leader has caught up.
     setup.names = setup.ops_per_minute >= 3'000 ? 2 : pick<uint64_t>(draws, {{2, 4}, {4, 20}, {2, 120}});
@@ -187,6 +239,13 @@ class Drawer {
         decision.node = one_node(draws);
         decision.nth = draws.below(40) + 1;
         decision.how = draws.below(2) == 0 ? "kill" : "power_loss";
+        decision.down = down_time(draws);
+        break;
+      case Kind::fault_at:
+        fault_at(decision, draws);
+        break;
+      case Kind::move:
+        decision.node = one_node(draws);
         decision.down = down_time(draws);
         break;
       case Kind::restart_loop:
@@ -298,6 +357,18 @@ class Drawer {
     }
   }
 
+  // How many operations the work is made of is a guess; one that is not reached strikes in the next such work.
+  void fault_at(Decision& decision, Stream& draws) const {
+    using Reach = std::pair<std::string, uint64_t>;
+    decision.node = one_node(draws);
+    const Reach reach = pick<Reach>(draws, {{3, {"append", 40}}, {4, {"compaction", 6}}, {4, {"snapshot", 12}}, {5, {"install", 40}},
+                                            {2, {"vote", 8}}, {3, {"apply", 40}}, {2, {"start", 40}}});
+    decision.work = reach.first;
+    decision.nth = draws.below(draws.below(3) == 0 ? 3 : reach.second) + 1;
+    decision.fault = pick<std::string>(draws, {{3, "kill"}, {3, "power_loss"}, {2, "no_space"}, {2, "error"}, {1, "stall"}});
+    decision.down = down_time(draws);
+  }
+
   // Moments at which a loss hurts most: right after a vote, an election, an append.
   void arm(Decision& decision, Stream& draws) const {
     decision.on = pick<Trigger>(draws, {{5, Trigger::now}, {3, Trigger::elected}, {2, Trigger::campaign},
@@ -355,6 +426,7 @@ class Drawer {
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
         {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
+        {Kind::fault_at, 45, 1},   {Kind::move, 10, 3},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {

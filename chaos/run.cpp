@@ -27,6 +27,11 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.node.cluster.raft_trailing_logs = setup.trailing;
   options.node.tuning.snapshot_chunk_bytes = static_cast<uint32_t>(setup.chunk_bytes);
   options.node.tuning.raft_tail_bytes = setup.tail_bytes;
+  options.node.tuning.raft_unapplied_bytes = setup.unapplied_bytes;
+  options.node.tuning.raft_applying_bytes = setup.applying_bytes;
+  options.node.tuning.raft_link_queue_bytes = setup.link_queue_bytes;
+  options.io.disk.orphan_late_ppm = static_cast<uint32_t>(setup.late_ppm);
+  options.io.disk.orphan_never_ppm = static_cast<uint32_t>(setup.never_ppm);
   options.node.tuning.append_entries_max = static_cast<uint32_t>(setup.append_entries_max);
   // A world's disks are memory: keep a segment small unless the plan asks for more.
   options.node.tuning.raft_segment_bytes = setup.segment_bytes != 0 ? setup.segment_bytes : 128 * 1024;
@@ -49,6 +54,7 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.load.call_bound = setup.call_bound;
   options.load.proposals_per_minute = setup.proposals_per_minute;
   options.load.schema_bytes = setup.schema_bytes;
+  options.load.crowd = static_cast<sim::Crowd>(setup.crowd);
   options.is_gated = setup.gate != 0;
   return options;
 }

@@ -67,6 +67,10 @@ bool Stores::may_go(int node, Store store, raft::Index reaches) const {
   if (store == Store::raft && node == joined_) {
     return false;  // it would not refuse, and has given votes that an older record does not know
   }
+  // A release that keeps no trusted index cannot tell.
+  if (store == Store::raft && !(world_.release(node).writes_meta && world_.running_release(node).writes_meta)) {
+    return false;
+  }
   return store != Store::raft || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
 }
 
@@ -132,6 +136,7 @@ void Stores::end(Away& away) {
 
 void Stores::give_back(Away& away) {
   away.is_over = true;
+  if (away.is_blind) world_.set_distrusted(away.node, false);
   world_.kill(away.node, std::chrono::milliseconds(10));
   io::sim::FileTree& tree = world_.machine(away.node).volume().tree();
   for (const auto& [path, original] : away.originals) {
@@ -164,6 +169,9 @@ void Stores::blind(int node, io::Duration down, io::Duration span) {
   }
   touched_.insert(node);
   Away& away = take(node, {kSnapshots, "fsm.db"}, down, span);
+  away.is_blind = true;
+  // A life that ends before it tells how it began leaves a metastore that the next one takes for its own.
+  world_.set_distrusted(node, true);
   world_.machine(node).volume().tree().put("fsm.db", away.originals.back().second);
   world_.kill_and_run(node, down, write_row);
 }

@@ -52,6 +52,7 @@ class Stores {
     int node = 0;
     std::vector<std::pair<std::string, io::sim::FileTree::Image>> originals;  // by path
     uint64_t starts = 0;  // of the node, when it was killed
+    bool is_blind = false;
     bool is_over = false;
   };
 

@@ -82,6 +82,9 @@ struct Config {
     uint64_t fsm_flush_bytes = 8u << 20;        // metastore::FsmSettings::flush_bytes
     uint32_t snapshot_chunk_bytes = 256u << 10;  // raft::SnapshotSettings::chunk_bytes
     uint64_t raft_tail_bytes = 16u << 20;       // raft::LogSettings::tail_bytes_max and raft::Settings::tail_bytes_max
+    uint64_t raft_unapplied_bytes = 64u << 20;  // raft::Settings::unapplied_bytes_max
+    uint64_t raft_applying_bytes = 4u << 20;    // raft::Settings::applying_bytes_max
+    uint64_t raft_link_queue_bytes = 8u << 20;  // raft::LinkSettings::queue_bytes_max
     // Which release this node is (metastore::FsmSettings): its name in log lines, and its ways with the metastore. Empty: this build.
     struct Release {
       std::string name;

@@ -51,6 +51,9 @@ raft::ServerOptions raft_options(const Config& config) {
   options.core.append_entries_max = config.tuning.append_entries_max;
   options.core.stall_bound = config.cluster.raft_disk_stall_timeout;
   options.core.tail_bytes_max = config.tuning.raft_tail_bytes;
+  options.core.unapplied_bytes_max = config.tuning.raft_unapplied_bytes;
+  options.core.applying_bytes_max = config.tuning.raft_applying_bytes;
+  options.link.queue_bytes_max = config.tuning.raft_link_queue_bytes;
   options.log.segment_bytes = config.tuning.raft_segment_bytes;
   options.log.tail_bytes_max = config.tuning.raft_tail_bytes;
   options.snapshots.threshold = config.cluster.raft_snapshot_threshold;

@@ -86,6 +86,7 @@ bool RaftServer::persist(PendingWrite& write) {
     io::Status saved = stable_->save(*write.hard_state, core_->cluster(), log_->last_batch());
     if (is_stopping_) return false;
     if (!saved.ok()) {
+      SOMETIMES("raft: a failed write or sync of term and vote stops the server");
       fail(saved.error());
       return false;
     }
@@ -134,6 +135,7 @@ bool RaftServer::until_there_is_room(Index first, const std::function<io::Status
       return true;
     }
     if (!written.is(io::ErrorKind::no_space)) {
+      SOMETIMES("raft: a failed write or sync of the log stops the server");
       fail(written.error());
       return false;
     }

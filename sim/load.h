@@ -10,6 +10,9 @@
 
 namespace sim {
 
+// One kind of thing that the proposed commands (command_draws.h) fill up to its limit.
+enum class Crowd : uint8_t { none, children, remotes, remote_children, schema_bytes, schema_versions };
+
 struct LoadSettings {
   uint32_t clients = 4;
   uint64_t ops_per_minute = 600;  // all clients together; 0: none
@@ -21,6 +24,7 @@ struct LoadSettings {
   uint64_t list = 5;
   uint64_t race = 5;
   uint64_t names = 20;
+  Crowd crowd = Crowd::none;  // what those commands fill up
   uint64_t schema_bytes = 0;  // of half of the schemas that are proposed; 0: all are small
   uint64_t proposals_per_minute = 0;  // metadata commands of every type beside the clients' (proposals.h)
   io::Duration call_bound = std::chrono::seconds(20);  // a client gives up on an answer after this

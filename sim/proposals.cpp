@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr io::Duration kProposeFor = 5s;
+constexpr uint64_t kUndecodableEvery = 60;   // commands
 constexpr uint64_t kHypotheticalEvery = 12;  // commands, once every node knows that type
 constexpr int64_t kEpochSeconds = 1'700'000'000;
 
@@ -40,7 +41,7 @@ Proposals::Proposals(World& world, uint64_t per_minute)
       pause_(io::Duration(1min) / static_cast<int64_t>(per_minute)),
       timing_(io::SeededRandom(world.options().seed).stream("sim/proposals/timing", 0)),
       draws_(io::SeededRandom(world.options().seed).stream("sim/proposals/commands", 0),
-             world.options().load.schema_bytes) {}
+             world.options().load.schema_bytes, world.options().load.crowd) {}
 
 void Proposals::start() {
   world_.io().after(timing_.between(pause_ / 2, pause_ * 3 / 2), [this] { tick(); });
@@ -69,8 +70,12 @@ void Proposals::propose(int node) {
   } else {
     const uint32_t drawn = std::min(newest, engine::metastore::kNewestEntryType);
     bytes = engine::metastore::encode_command(draws_.draw(world_.book().replica().rows(), drawn, seconds));
+    if (timing_.below(kUndecodableEvery) == 0) {
+      bytes = undecodable(bytes);
+    }
   }
-  world_.note_proposed(engine::metastore::read_envelope(bytes)->type);
+  const auto envelope = engine::metastore::read_envelope(bytes);
+  world_.note_proposed(envelope ? envelope->type : 0);
   const uint64_t content = io::stable_hash(bytes);
   ++fates_[content].unknown;
   world_.machine(node).process()->spawn("sim/propose", [this, node, content, bytes = std::move(bytes)]() mutable {
@@ -84,6 +89,12 @@ void Proposals::propose(int node) {
       teller.proposed = proposer.propose(std::move(bytes), world_.now() + kProposeFor);
     });
   });
+}
+
+// A command of a type that everybody knows, whose bytes are none: without a header, or cut short in the payload.
+std::string Proposals::undecodable(const std::string& command) {
+  constexpr size_t kHeader = engine::metastore::kEnvelopeHeaderBytes;
+  return timing_.below(2) == 0 ? command.substr(1) : command.substr(0, kHeader + timing_.below(std::min<size_t>(command.size() - kHeader, 8)));
 }
 
 void Proposals::judge(int node, uint64_t content, const engine::Proposed& proposed) {

@@ -3,6 +3,8 @@
 //
 // A type is proposed when the releases of all nodes apply it (World::newest_type_for): the simple rule that stands here for the gate.
 //
+// A few are no commands at all: those every node counts as applied, and says so.
+//
 // Of each answer: the log holds the command at the index that the answer names, with that answer, and this node has applied it. Of
 // the whole history: each answered proposal is an entry of its own, and what was certainly not appended is not in the log.
 #pragma once
@@ -40,6 +42,7 @@ class Proposals {
 
   void tick();
   void propose(int node);
+  std::string undecodable(const std::string& command);
   void judge(int node, uint64_t content, const engine::Proposed& proposed);
 
   World& world_;

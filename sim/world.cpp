@@ -5,7 +5,9 @@
 #include "engine/metastore/answer.h"
 #include "engine/metastore/fsm.h"
 #include "raft/restart.h"
+#include "io/probe.h"
 #include "raft/server.h"
+#include "sim/answers.h"
 #include "sim/bounds.h"
 #include "sim/command_draws.h"
 #include "sim/proposals.h"
@@ -22,6 +24,8 @@ constexpr io::Duration kRestartDelayMax = 2s;
 // What a forwarding node reaches when it answers a write before its own replica holds it: the leader could not be asked, or 3 s
 // have passed. Only then may a read after the answer be behind the write.
 constexpr const char* kEarlyAnswer = "forward: a write is answered before this replica holds it";
+// What a node says of an entry that is no command, which the load proposes among others (proposals.h).
+constexpr std::string_view kUndecodableLine = "metastore: consumed a raft entry it cannot decode";
 // Longest time of one call at a node that nothing is wrong with: a barrier, a proposal (5 s each), and the way there and back.
 constexpr io::Duration kCallBound = 16s;
 
@@ -179,7 +183,7 @@ int World::run(int index, io::Env& env) {
   hooks.raft_observer = node.watcher.get();
   hooks.started = [this, index](const engine::NodeView& view) {
     Node& self = nodes_[static_cast<size_t>(index)];
-    if (view.raft.decision()->row == raft::RestartRow::replayed_onto) {
+    if (view.raft.decision()->row == raft::RestartRow::replayed_onto || self.is_distrusted) {
       self.was_started = true;
       tell(Moment::rebased, index, self.life);
       return;
@@ -278,6 +282,22 @@ void World::explain(int node, io::Instant until) {
   explained = std::max(explained, until);
 }
 
+void World::change_address(int index, io::Duration down) {
+  const std::string& before = cluster_address(index);
+  const std::string after = node_name(index) + (before.ends_with(":7943") ? ":7944" : ":7943");
+  nodes_[static_cast<size_t>(index)].config.cluster.addr = after;
+  for (Node& node : nodes_) {
+    for (engine::Peer& peer : node.config.cluster.peers) {
+      if (peer.id == node_id(index)) peer.addr = after;
+    }
+  }
+  if (view(index) != nullptr) {
+    stop(index, down);
+  } else {
+    kill(index, down);
+  }
+}
+
 void World::set_release(int index, const Release& release) {
   Node& node = nodes_[static_cast<size_t>(index)];
   node.release = &release;
@@ -308,6 +328,12 @@ uint32_t World::newest_type_for(int index) const {
 }
 
 bool World::is_up(int node) const { return view(node) != nullptr; }
+
+bool World::is_starting(int index) const {
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  const io::sim::Incarnation* process = node.machine->process();
+  return process != nullptr && process->live() && !node.was_started && !node.runs_program;
+}
 
 const engine::NodeView* World::view(int index) const {
   const Node& node = nodes_[static_cast<size_t>(index)];
@@ -348,7 +374,8 @@ void World::on_log(io::sim::Incarnation& process, io::LogLevel level, std::strin
              " " + std::string(line));
   }
   for (int i = 0; i < options_.nodes; ++i) {
-    if (&machine(i) == &process.machine() && level == io::LogLevel::error && !is_explained(nodes_[static_cast<size_t>(i)])) {
+    const bool is_proposed = line.find(kUndecodableLine) != std::string_view::npos;  // the load's own doing
+    if (&machine(i) == &process.machine() && level == io::LogLevel::error && !is_proposed && !is_explained(nodes_[static_cast<size_t>(i)])) {
       fail("no error line that the plan does not explain", node_name(i) + " logged: " + std::string(line));
     }
   }
@@ -481,6 +508,10 @@ void World::snapshot_taken(int index, uint64_t life, const raft::SnapshotLabel& 
   if (!head) {
     return;  // not whole, or not any more: another check's business
   }
+  if (options_.node.cluster.raft_snapshot_threshold == engine::Config().cluster.raft_snapshot_threshold &&
+      label.index >= options_.node.cluster.raft_snapshot_threshold) {
+    SOMETIMES("simulator: a snapshot at the production threshold");
+  }
   auto wrong = book_.labelled(index, label.index, head->applied_index, head->digest, now());
   if (wrong) {
     fail(*wrong);
@@ -525,6 +556,9 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
     }
     fail(*wrong);
     return;
+  }
+  if (is_first && decoded) {
+    note_answer(entry.bytes(), *decoded);
   }
   if (is_first && book_.line(entry.index).change) {
     judge_effect(entry.index, *change);

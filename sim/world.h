@@ -91,11 +91,16 @@ class World {
   void kill_and_run(int node, io::Duration down, std::function<int(io::Env&)> program);
   // When the node ends next, however that happens, it is started again after `down`.
   void set_next_down(int node, io::Duration down) { nodes_[static_cast<size_t>(node)].next_down = down; }
+  // Stops the node gracefully; from its next start on it is reached at another address of its machine, and at that one only.
+  void change_address(int node, io::Duration down);
+  // What the node finds at a start is worth nothing, whatever the start makes of it: each life counts as rebased, until this is taken back.
+  void set_distrusted(int node, bool is_distrusted) { nodes_[static_cast<size_t>(node)].is_distrusted = is_distrusted; }
   // From its next start on the node is one that joins: its cluster.initial_members names the others only.
   void set_joining(int node);
   // The node is another release from its next start on. Before start(): from the first.
   void set_release(int node, const Release& release);
   const Release& release(int node) const { return *nodes_[static_cast<size_t>(node)].release; }
+  const Release& running_release(int node) const { return *nodes_[static_cast<size_t>(node)].running; }
   // What the node may have to apply goes beyond that release: a rollback to it is past the boundary.
   bool is_outrun(const Release& release) const { return newest_proposed_ > release.newest_type; }
   // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
@@ -107,6 +112,8 @@ class World {
   // The live node that leads in the highest term; -1 when none does.
   int leader() const;
   bool is_up(int node) const;
+  // It lives, and has not come as far as serving.
+  bool is_starting(int node) const;
   // Lives of the node that came as far as serving.
   uint64_t good_starts(int node) const { return nodes_[static_cast<size_t>(node)].good_starts; }
 
@@ -162,6 +169,7 @@ class World {
     io::Event* stop = nullptr;  // of this life, while it runs
     std::string reason;         // why it ended by itself
     bool was_started = false;   // in this life
+    bool is_distrusted = false;
     std::optional<io::Duration> next_down;
     io::Instant explained_until{};
     uint32_t failed_starts = 0;

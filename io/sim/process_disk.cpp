@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/probe.h"
 #include "io/sim/world.h"
 
 namespace io::sim {
@@ -190,6 +191,7 @@ void ProcessDisk::fire(const std::shared_ptr<PendingOperation>& operation) {
       return;
     }
     if (draw < settings.orphan_never_ppm + settings.orphan_late_ppm) {
+      SOMETIMES("simulator: an operation lands after its caller has given it up");
       operation->put_off = true;
       schedule(operation, settings.late_landing.draw(volume_.draws()));
       return;
@@ -216,6 +218,7 @@ void ProcessDisk::land_in_flight() {
     const std::shared_ptr<PendingOperation> operation = in_flight_.front();
     finish(*operation);
     if (volume_.draws().below(2) == 0) {
+      SOMETIMES("simulator: an operation lands after its process has ended");
       operation->land(false);
     }
   }

@@ -15,7 +15,8 @@ bool mutates(DiskOp op) { return op >= DiskOp::create; }
 bool strikes_at_start(FaultAction action) { return action == FaultAction::stall || action == FaultAction::slow; }
 
 bool concerns(const ScriptedFault& fault, DiskOp op, std::string_view path) {
-  return path.starts_with(fault.prefix) && (fault.op.has_value() ? *fault.op == op : mutates(op));
+  return path.starts_with(fault.prefix) && (fault.op.has_value() ? *fault.op == op : mutates(op)) &&
+         (!fault.when || fault.when(op, path));
 }
 
 Error error_at(ErrorKind kind, std::string_view path, std::string_view what) {
@@ -82,16 +83,21 @@ void Volume::release() {
 
 std::optional<FaultAction> Volume::take_scripted(DiskOp op, std::string_view path, bool at_start) {
   std::optional<FaultAction> taken;
+  std::function<void()> struck;
   for (size_t i = 0; i < scripted_.size();) {
     ScriptedFault& fault = scripted_[i];
     const bool matches = strikes_at_start(fault.action) == at_start && concerns(fault, op, path);
     if (matches && --fault.nth == 0 && !taken.has_value()) {
       taken = fault.action;
+      struck = std::move(fault.struck);
       scripted_.erase(scripted_.begin() + static_cast<ptrdiff_t>(i));
     } else {
       fault.nth += matches && fault.nth == 0 ? 1 : 0;  // one fault an operation: this one strikes the next
       ++i;
     }
+  }
+  if (struck) {
+    struck();
   }
   return taken;
 }

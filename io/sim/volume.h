@@ -76,6 +76,8 @@ struct ScriptedFault {
   std::optional<DiskOp> op;  // nullopt: any mutating operation
   std::string prefix;
   uint64_t nth = 1;
+  std::function<bool(DiskOp, std::string_view path)> when = {};  // of those: the operations for which it holds; null: all
+  std::function<void()> struck = {};                             // called as it strikes
 };
 
 class Volume {

@@ -11,6 +11,9 @@
 #include <set>
 #include <string>
 
+#include "chaos/disk_work.h"
+#include "engine/metastore/envelope.h"
+#include "sim/answers.h"
 #include "tests/support/paths.h"
 #include "tests/support/tidy.h"
 
@@ -40,6 +43,23 @@ std::set<std::string> probes_in_the_tree() {
   return names;
 }
 
+// Those whose names are put together: faults by the work that they struck in, answers by entry type and code.
+std::set<std::string> composed_probes() {
+  const std::vector<std::string> struck = chaos::struck_probes();
+  return {struck.begin(), struck.end()};
+}
+
+std::set<std::string> possible_answers() {
+  namespace ms = engine::metastore;
+  std::set<std::string> names{sim::answer_probe(0, ms::Code::undecodable)};
+  for (uint32_t type = 1; type <= ms::kNewestEntryType; ++type) {
+    for (uint8_t code = 0; code <= static_cast<uint8_t>(ms::kNewestCode); ++code) {
+      names.insert(sim::answer_probe(type, static_cast<ms::Code>(code)));
+    }
+  }
+  return names;
+}
+
 TEST(Floors, NameEveryProbeOfTheTreeOnceInOrder) {
   std::set<std::string> listed;
   std::string before;
@@ -49,10 +69,22 @@ TEST(Floors, NameEveryProbeOfTheTreeOnceInOrder) {
     before = name;
     listed.insert(name);
   }
-  const std::set<std::string> there = probes_in_the_tree();
+  std::set<std::string> there = probes_in_the_tree();
+  there.merge(composed_probes());
   EXPECT_GT(there.size(), 100u);
   for (const std::string& name : there) EXPECT_TRUE(listed.contains(name)) << "chaos/floors.cpp lacks: " << name;
-  for (const std::string& name : listed) EXPECT_TRUE(there.contains(name)) << "chaos/floors.cpp has, the tree not: " << name;
+  const std::set<std::string> answers = possible_answers();  // not every code is an answer to every type
+  for (const std::string& name : listed) {
+    EXPECT_TRUE(there.contains(name) || answers.contains(name)) << "chaos/floors.cpp has, the tree not: " << name;
+  }
+}
+
+TEST(Floors, AskForEveryTypesEntryToBeDone) {
+  std::set<std::string> listed;
+  for (const chaos::Floor& floor : chaos::floors()) listed.insert(std::string(floor.probe));
+  for (uint32_t type = 1; type <= engine::metastore::kNewestEntryType; ++type) {
+    EXPECT_TRUE(listed.contains(sim::answer_probe(type, engine::metastore::Code::ok))) << type;
+  }
 }
 
 TEST(Floors, APlaceThatNoRunIsAskedToReachNamesTestsThatAreThere) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "chaos/disk_work.h"
 #include "chaos/plan_draw.h"
 #include "chaos/plan_text.h"
 #include "tests/support/paths.h"
@@ -170,6 +171,40 @@ TEST(Run, ANodeThatHasLostAStoreForGoodIsBroughtUpAnewByTheClusterItJoins) {
   }
 }
 
+TEST(Run, AFaultStrikesInTheWorkThatItIsMeantFor) {
+  const std::string kSetup = "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nsegment_bytes 4096\nproposals_per_minute 400\n";
+  // It lags and must be brought up by an image, starts, and has to vote.
+  const std::string kMoments = "d2 at 6s kill node=0 down=4s\nd3 at 14s kill node=leader down=4s\nd4 at 16s kill node=leader down=4s\n";
+  std::vector<std::pair<Work, std::string>> cases;
+  for (const Work work : kWorks) cases.emplace_back(work, "kill");
+  for (const char* fault : {"power_loss", "no_space", "error", "stall"}) cases.emplace_back(Work::compaction, fault);
+  for (const auto& [work, fault] : cases) {
+    const std::string decision = "d1 at 5s fault_at node=0 work=" + std::string(work_name(work)) + " nth=1 fault=" + fault + " down=50ms for=1s\n";
+    const RunResult result = run_text(kSetup + kMoments + decision);
+    EXPECT_EQ(violation_of(result), "") << decision;
+    EXPECT_EQ(result.probes.count(struck_probe(fault, work)), 1u) << decision;
+  }
+}
+
+TEST(Run, AServerThatMovesIsFoundAtItsNewAddress) {
+  const RunResult result = run_text("d1 at 5s move node=0 down=300ms\nd2 at 12s move node=0 down=300ms\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GE(result.probes.at("raft: address of a server changed"), 2u);
+}
+
+TEST(Run, AReplicaIsFilledToItsLimits) {
+  const std::pair<int, const char*> kCrowds[] = {
+      {1, "answer: create topic with schema and link: parent has reached the maximum number of children"},
+      {2, "answer: remote create: cluster has reached the maximum number of remotes"},
+      {3, "answer: remote child attach: parent has reached the maximum number of remote children"},
+      {4, "answer: compare-and-set schema version: schema history is full"}};
+  for (const auto& [crowd, answer] : kCrowds) {
+    const RunResult result = run_text("proposals_per_minute 1800\ncrowd " + std::to_string(crowd) + "\n");
+    EXPECT_EQ(violation_of(result), "") << crowd;
+    EXPECT_EQ(result.probes.count(answer), 1u) << crowd;
+  }
+}
+
 struct Hunted {
   io::Defence defect;
   uint64_t first;  // where to begin: a seed at or a little before one that caught it when this was written. Then the others.
@@ -203,7 +238,13 @@ INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
                                            Hunted{io::Defence::index_apart_from_effects, 1},
                                            Hunted{io::Defence::snapshot_while_ahead, 5},
                                            Hunted{io::Defence::restore_unchecked, 2},
-                                           Hunted{io::Defence::unknown_entry_skipped, 14}),
+                                           Hunted{io::Defence::unknown_entry_skipped, 14},
+                                           Hunted{io::Defence::refused_index_not_recorded, 1},
+                                           Hunted{io::Defence::foreign_write_unnoticed, 5},
+                                           Hunted{io::Defence::snapshot_published_unsynced, 4},
+                                           Hunted{io::Defence::refused_write_counted, 2},
+                                           Hunted{io::Defence::bootstrap_over_data, 3},
+                                           Hunted{io::Defence::older_raft_rebuilt_silently, 10}),
                          [](const auto& info) {
                            std::string name(io::defect_name(info.param.defect));
                            std::erase(name, '-');
