@@ -6,7 +6,7 @@ help:
 	@echo "make serve     run one node on the loopback address with its data under ./data"
 	@echo "make test      build and run every test and a short chaos sweep"
 	@echo "make build     the release build: build/release/narad and build/release/narad-chaos"
-	@echo "make soak      the long runs: 200 kill -9s of real processes, a sweep of 2000 seeds"
+	@echo "make soak      the long runs: 200 kill -9s of real processes, a sweep of 5000 seeds that must reach every rare place"
 	@echo "make sanitize  the tests under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer"
 	@echo "make fuzz      every fuzz target for FUZZ_SECONDS (60) seconds; FUZZ_TARGETS narrows them down"
 	@echo "make mutations breaks the code on purpose, one defence at a time, and asks that the tests notice"

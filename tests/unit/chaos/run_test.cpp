@@ -158,6 +158,23 @@ TEST(Run, ANodeWithoutSnapshotsAndWithAWrittenMetastoreReplaysACutLogOntoIt) {
   EXPECT_GE(result.probes.at("restart row 11: the log is replayed onto the state machine as it is"), 1u);
 }
 
+TEST(Run, AMetastoreWrittenByAnotherProgramIsGivenBackAlsoToALifeThatEndsBeforeItTells) {
+  for (const char* at : {"12361ms", "12363ms", "12365ms", "12366ms"}) {
+    const RunResult result = run_text(
+        "segment_bytes 4096\nsnapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n"
+        "d1 at 12s store_blind node=0 down=50ms for=2s\nd2 at " + std::string(at) + " kill node=0 down=50ms\n");
+    EXPECT_EQ(violation_of(result), "") << at;
+  }
+}
+
+TEST(Run, AReleaseThatCannotTellIsNotGivenAnOlderRaftState) {
+  const RunResult result = run_text(
+      "proposals_per_minute 1200\nd1 at 0s release node=0,1,2 release=3.0.1 down=0s\n"
+      "d2 at 6s store_old node=0 store=raft gap=2s down=200ms for=1s\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_EQ(result.starts, 3u);
+}
+
 TEST(Run, ANodeThatHasLostAStoreForGoodIsBroughtUpAnewByTheClusterItJoins) {
   const std::string kSetup = "segment_bytes 4096\nsnapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n";
   const std::pair<const char*, const char*> kRows[] = {
