@@ -50,35 +50,31 @@ void DomainVersions::move(const Bump& bump) {
   *cell.version = version;
   cell.is_retired = bump.is_retired;
   if (bump.is_retired && ++keyed.retired > kRetiredMax) {
-    prune(keyed);
+    drop(keyed, [](const Cell& each) { return each.is_retired; });
   }
   if (keyed.cells.size() > kCellsMax) {
-    keyed.cells.clear();
-    keyed.retired = 0;
-    keyed.floor = ++counter_;
+    drop(keyed, [](const Cell&) { return true; });
   }
 }
 
-void DomainVersions::prune(Keyed& keyed) {
+// Raises the floor, and drops the cells that are `unwanted`; whoever still watches one of them sees it move. The others stay at their
+// own versions: only names without a cell read the floor.
+template <typename Unwanted>
+void DomainVersions::drop(Keyed& keyed, Unwanted unwanted) {
   keyed.floor = ++counter_;
-  // Live cells stay at their own versions: only names without a cell read the floor.
   keyed.cells.erase_if([&](const auto& cell) {
-    if (cell.value.is_retired) {
-      *cell.value.version = keyed.floor;  // for those who still watch it
+    const bool is_dropped = unwanted(cell.value);
+    if (is_dropped) {
+      *cell.value.version = keyed.floor;
     }
-    return cell.value.is_retired;
+    return is_dropped;
   });
   keyed.retired = 0;
 }
 
 void DomainVersions::raise_all() {
   for (Keyed& keyed : keyed_) {
-    keyed.floor = ++counter_;
-    keyed.cells.erase_if([&](const auto& cell) {
-      *cell.value.version = keyed.floor;
-      return true;
-    });
-    keyed.retired = 0;
+    drop(keyed, [](const Cell&) { return true; });
   }
   for (uint64_t& latest : latest_) {
     latest = ++counter_;

@@ -90,7 +90,8 @@ class DomainVersions {
   const Keyed& keyed_of(Domain domain) const;
   Cell& cell_of(Keyed& keyed, std::string_view name);
   void move(const Bump& bump);
-  void prune(Keyed& keyed);
+  template <typename Unwanted>
+  void drop(Keyed& keyed, Unwanted unwanted);
 
   uint64_t counter_ = 0;
   uint64_t metadata_ = 0;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -110,12 +111,16 @@ TEST(DomainVersions, RetiredNamesDoNotStayForEverAndStillReadAsNewer) {
 TEST(DomainVersions, CellsStayBoundedHoweverManyNamesThereAreAndAllStillReadAsNewer) {
   DomainVersions versions;
   std::vector<uint64_t> seen;
+  std::optional<VersionCell> watched;
   for (size_t i = 0; i < 2 * kCellsMax + 10; ++i) {
     const std::string name = "t" + std::to_string(i);
     versions.apply({{Domain::topics, name, false}});
+    if (i == 5) watched = versions.watch(Domain::topics, name);
     seen.push_back(versions.keyed(Domain::topics, name));
     ASSERT_LE(versions.cells(), kCellsMax);
   }
+  EXPECT_GT(watched->value(), seen[5]) << "what was read under it is read again: no later change would reach this cell";
+  EXPECT_EQ(versions.watch(Domain::topics, "t5").value(), versions.keyed(Domain::topics, "t5"));
   for (size_t i = 0; i < seen.size(); ++i) ASSERT_GE(versions.keyed(Domain::topics, "t" + std::to_string(i)), seen[i]);
   EXPECT_GT(versions.keyed(Domain::topics, "t0"), seen[0]);
 }
