@@ -237,7 +237,7 @@ io::Status Node::open_raft() {
 
 void Node::make_services() {
   replica_ = std::make_unique<metastore::Replica>(env_, *raft_, *fsm_);
-  proposer_ = std::make_unique<RaftProposer>(*raft_);
+  proposer_ = std::make_unique<RaftProposer>(*raft_, *replica_);
   manager_ = std::make_unique<topics::Manager>(env_, *fsm_, *proposer_, topic_limits(config_));
   clients_ = std::make_unique<cluster::NodeClientPool>(
       env_, cluster::NodeClientSettings{}, [this](uint8_t op, const cluster::CallResult& result, io::Duration took) {
@@ -268,6 +268,8 @@ io::Status Node::serve(io::Event& stop) {
     });
     scope.spawn("node/metastore", [&] {
       watched = fsm_->watch();
+      // Without a state machine nothing more is promised to anybody: no vote, no acknowledgement, no leadership to hand over.
+      raft_->stop();
       changed.notify_all();
     });
     scope.spawn("node/stop", [&] {
@@ -292,10 +294,8 @@ io::Status Node::serve(io::Event& stop) {
     }
     readiness_->mark_stopping();
     // Leadership first, while connections still stand: what clients write meanwhile goes on at the next leader.
-    hand_over_leadership();
-    // Without a state machine nothing more is promised to anybody.
-    if (!watched.ok()) {
-      raft_->stop();
+    if (watched.ok()) {
+      hand_over_leadership();
     }
     // Requests in flight end while raft still runs; after a failure of raft they end by its answers.
     const size_t cut_off = http_->drain(env_.after(config_.http.shutdown_grace));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "engine/metastore/replica.h"
 #include "engine/topics/proposer.h"
 #include "raft/server.h"
 
@@ -10,7 +11,7 @@ namespace engine {
 
 class RaftProposer final : public Proposer {
  public:
-  explicit RaftProposer(raft::RaftServer& raft) : raft_(raft) {}
+  RaftProposer(raft::RaftServer& raft, metastore::Replica& replica) : raft_(raft), replica_(replica) {}
 
   bool is_leader() const override { return raft_.is_leader(); }
   raft::Term term() const override { return raft_.core().term(); }
@@ -19,6 +20,7 @@ class RaftProposer final : public Proposer {
 
  private:
   raft::RaftServer& raft_;
+  metastore::Replica& replica_;
 };
 
 }  // namespace engine

@@ -40,7 +40,7 @@ NodeReply NodeService::answer(std::string_view payload) {
 
 std::optional<NodeReply> NodeService::answer_at_once(std::string_view payload) {
   if (payload.size() != 1 || static_cast<Op>(payload.front()) != Op::applied_index || !raft_.is_leader() ||
-      raft_.core().term() != trusted_term_) {
+      raft_.core().term() != trusted_term_ || replica_.has_stopped()) {
     return std::nullopt;
   }
   return json_reply(200, applied_index_json(raft_.applied_index()));
@@ -100,7 +100,7 @@ NodeReply NodeService::applied_index(std::string_view payload) {
     return cluster::error_reply(503, "node is not the leader");
   }
   const raft::Term term = raft_.core().term();
-  if (!raft_.barrier(env_.after(topics::kBarrierTimeout)).ok()) {
+  if (!replica_.barrier(env_.after(topics::kBarrierTimeout)).ok()) {
     return cluster::error_reply(503, raft_.is_leader() ? kUnavailableText : "node is not the leader");
   }
   if (raft_.core().term() == term) {

@@ -16,7 +16,7 @@ io::Error stopped_applying() {
 }  // namespace
 
 Currency Replica::currency() const {
-  if (!raft_.is_running() || state_machine_.is_stopped()) {
+  if (has_stopped()) {
     return Currency::stopped;
   }
   const raft::Core& core = raft_.core();

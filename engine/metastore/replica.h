@@ -51,6 +51,8 @@ class Replica {
   // AppliedCaughtUp, now. Does not wait; cheap enough to be asked before each decision.
   Currency currency() const;
   bool is_caught_up() const { return currency() == Currency::caught_up; }
+  // The state machine, or raft, has ended: nothing here says anything about the cluster any more.
+  bool has_stopped() const { return !raft_.is_running() || state_machine_.is_stopped(); }
 
   // How long ago this node sent the newest message that its leader has answered (leading: that a quorum has answered); nothing when
   // there is none in this term.

@@ -201,6 +201,10 @@ std::optional<Answer> Manager::propose(std::string command, io::Instant deadline
       SOMETIMES("topics: the outcome of a proposal is unknown");
       failure = outcome_unknown_reply();
       return std::nullopt;
+    case Proposed::Outcome::too_large:
+      SOMETIMES("topics: a change longer than any entry may be is refused");
+      failure = error_reply(413, kTooLargeText);
+      return std::nullopt;
     case Proposed::Outcome::not_leader:
     case Proposed::Outcome::refused:
     case Proposed::Outcome::stopped:

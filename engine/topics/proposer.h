@@ -14,6 +14,7 @@ struct Proposed {
     applied,     // committed and applied here: `answer` is the state machine's
     not_leader,  // certainly not appended
     refused,     // certainly not appended: a bound is reached
+    too_large,   // certainly not appended: no entry may be as long as this, now or later
     unknown,     // may still commit
     stopped,     // this node has left raft; certainly not appended
   };

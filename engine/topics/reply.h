@@ -21,6 +21,9 @@ inline constexpr std::string_view kUnavailableText = "control plane temporarily 
 // The change was handed to raft and its fate is not known. A forwarding node recognises the outcome by this text.
 inline constexpr std::string_view kOutcomeUnknownText = "the change may still be applied, read it back before retrying";
 
+// 413: the change is longer than an entry may be, on any leader.
+inline constexpr std::string_view kTooLargeText = "change too large";
+
 // Whether an answer says that nothing was changed for want of a leader that takes writes, so that the write may be tried again.
 bool is_unavailable(int status, std::string_view body);
 

@@ -87,7 +87,7 @@ class StoppedNode : public tests::NodeWorld {
     raft::Index applied = 0;
   };
   // Calls `strike` once the requests have begun, and waits for the metastore's stop.
-  LastWords last_words(size_t i, const std::function<void()>& strike) {
+  LastWords last_words(size_t i, const std::function<void()>& strike, const std::function<void()>& at_end = [] {}) {
     LastWords words;
     Node& node = nodes[i];
     as_client([&](io::Env& env) {
@@ -113,6 +113,7 @@ class StoppedNode : public tests::NodeWorld {
       words.write = write.finish();
       words.absent = absent.finish();
       words.metrics = metrics.finish();
+      if (node.view) at_end();
     });
     return words;
   }
@@ -159,6 +160,32 @@ class StoppedNode : public tests::NodeWorld {
   }
   bool run_until(const std::function<bool()>& condition, io::Duration limit = 60s) {
     return world.run_while([&] { return !condition(); }, world.now() + limit);
+  }
+
+  static Config::Tuning::Release next() { return {"next", metastore::kHypotheticalEntryType, false, true}; }
+  // A command of the type that only that release knows.
+  static std::string hypothetical() {
+    std::string bytes = metastore::encode_delete_topic("x");
+    bytes[metastore::kEnvelopeHeaderBytes - 1] = static_cast<char>(metastore::kHypotheticalEntryType);
+    return bytes;
+  }
+  bool proposes(size_t i, std::string command) {
+    std::optional<Proposed> proposed;
+    nodes[i].machine->process()->spawn("propose", [&, &proposer = nodes[i].view->proposer] {
+      proposed = proposer.propose(std::move(command), nodes[i].machine->process()->env().after(5s));
+    });
+    (void)run_until([&] { return proposed.has_value() || !nodes[i].view; }, 10s);
+    return proposed && proposed->outcome == Proposed::Outcome::applied;
+  }
+  void kill(size_t i) {
+    nodes[i].machine->kill();
+    nodes[i].view.reset();
+    world.run_for(1ms);
+  }
+  void stop(size_t i) {
+    nodes[i].stop->set();
+    EXPECT_TRUE(run_until([&] { return nodes[i].exit_code.has_value(); }));
+    world.run_for(1s);
   }
 };
 
@@ -237,6 +264,29 @@ TEST_F(OneStoppedNode, AFailedSyncEndsTheNodeAtOnceAlthoughNothingIsWrittenAnyMo
   EXPECT_EQ(ask(0, "GET", "/v1/topics/before").status, 200);
 }
 
+TEST_F(StoppedNode, ALeaderWhoseMetastoreStoppedLeavesRaftAtOnceAndHandsNothingOver) {
+  start_all();
+  const size_t struck = await_leader();
+  world.run_for(1s);
+  EXPECT_EQ(create(struck, "before"), 201);
+  world.run_for(2s);
+  const raft::Term term = nodes[struck].view->raft.core().term();
+  size_t transfers = 0;
+  const LastWords words = last_words(struck, [&] {
+    nodes[struck].machine->volume().set_rates({FaultRates{.prefix = "fsm.db/", .sync_error_ppm = 1'000'000}});
+    nodes[struck].machine->process()->spawn("flush", [&fsm = nodes[struck].view->fsm] { (void)fsm.flush(); });
+  }, [&] { transfers = log_lines(struck, "leadership transfer"); });
+  expect_stopped(struck, words);
+  EXPECT_EQ(transfers, 0u);
+  EXPECT_NE(nodes[struck].reason.find("fsm.db failed while it wrote in the background"), std::string::npos) << nodes[struck].reason;
+  EXPECT_TRUE(run_until([&] { return leader().has_value(); }, 10s)) << "the others elect one of them";
+  EXPECT_GT(nodes[*leader()].view->raft.core().term(), term);
+  nodes[struck].machine->volume().set_rates({});
+  start(struck);
+  EXPECT_TRUE(run_until([&] { return nodes[struck].view && nodes[struck].view->replica.has_caught_up(); }));
+  EXPECT_EQ(ask(struck, "GET", "/v1/topics/before").status, 200);
+}
+
 TEST_F(OneStoppedNode, AFlushThatFailedInTheBackgroundIsMadeGoodWithoutAWrite) {
   start(0);
   await_leader();
@@ -275,6 +325,99 @@ TEST_F(OneStoppedNode, ABackgroundThatFailsForTooLongEndsTheNode) {
   expect_stopped(0, words);
   EXPECT_NE(nodes[0].reason.find("fsm.db failed while it wrote in the background after retrying for "), std::string::npos)
       << nodes[0].reason;
+}
+
+// ---- Of a release that is too old ------------------------------------------------------------------------------------------------
+
+TEST_F(StoppedNode, AnImageOfANewerReleaseEndsANodeThatIsTooOldForIt) {
+  for (Node& node : nodes) {
+    node.config.cluster.raft_snapshot_threshold = 4;
+    node.config.cluster.raft_snapshot_interval = 1s;
+    node.config.cluster.raft_trailing_logs = 0;
+    node.config.tuning.raft_segment_bytes = 4096;
+  }
+  start_all();
+  const size_t first = await_leader();
+  const size_t f = (first + 1) % 3;
+  EXPECT_EQ(create(first, "before"), 201);
+  world.run_for(1s);
+  const raft::Index held = nodes[f].view->fsm.applied_index();
+  kill(f);
+  // The others are of the next release from now on, and use what it brings.
+  for (size_t i = 0; i < 3; ++i) {
+    if (i == f) continue;
+    stop(i);
+    nodes[i].config.tuning.release = next();
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != f) start(i);
+  }
+  const size_t leader = await_leader();
+  world.run_for(1s);
+  EXPECT_TRUE(proposes(leader, hypothetical()));
+  const auto is_cut = [&] { return nodes[leader].view->raft.status().log_base > held; };
+  for (int i = 0; i < 100 && !is_cut(); ++i) {
+    EXPECT_EQ(create(leader, "t" + std::to_string(i)), 201);
+    world.run_for(500ms);
+  }
+  ASSERT_TRUE(is_cut()) << "an image is all that helps it";
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != f) world.network().cut_both(*nodes[i].machine, *nodes[f].machine);
+  }
+  start(f);
+  ASSERT_TRUE(run_until([&] { return nodes[f].view.has_value(); }, 10s));
+  const LastWords words = last_words(f, [&] {
+    for (size_t i = 0; i < 3; ++i) {
+      if (i != f) world.network().heal_both(*nodes[i].machine, *nodes[f].machine);
+    }
+  });
+  expect_stopped(f, words);
+  EXPECT_NE(nodes[f].reason.find("metastore: stopped applying raft entries: "), std::string::npos) << nodes[f].reason;
+  EXPECT_NE(nodes[f].reason.find("holds raft entry type 38, written by a newer Narad release"), std::string::npos) << nodes[f].reason;
+  EXPECT_NE(words.metrics.find("\nnarad_metastore_apply_errors_total{kind=\"newer_database\"} 1\n"), std::string::npos);
+  EXPECT_EQ(stored_index(f), held) << "nothing of it is taken";
+  EXPECT_EQ(create(leader, "after"), 201) << "the others go on";
+}
+
+TEST_F(StoppedNode, AnEntryThatOnlyTheLeaderDoesNotKnowEndsTheLeader) {
+  for (Node& node : nodes) node.config.tuning.release = next();
+  start_all();
+  const size_t old = await_leader();
+  world.run_for(1s);
+  EXPECT_EQ(create(old, "before"), 201);
+  stop(old);
+  nodes[old].config.tuning.release = {};
+  start(old);
+  ASSERT_TRUE(run_until([&] { return nodes[old].view && nodes[old].view->replica.has_caught_up(); }));
+  for (int tries = 0; tries < 20 && leader() != old; ++tries) {
+    const size_t now = await_leader();
+    if (now == old) break;
+    nodes[now].machine->process()->spawn("transfer", [&, now, &raft = nodes[now].view->raft] {
+      (void)raft.transfer_leadership(nodes[old].config.cluster.node_id, nodes[now].machine->process()->env().after(2s));
+    });
+    world.run_for(3s);
+  }
+  ASSERT_EQ(leader(), old);
+  const raft::Index applied = nodes[old].view->fsm.applied_index();
+  const LastWords words = last_words(old, [&] {
+    nodes[old].machine->process()->spawn("propose", [&, &proposer = nodes[old].view->proposer] {
+      (void)proposer.propose(hypothetical(), nodes[old].machine->process()->env().after(5s));
+    });
+  });
+  expect_stopped(old, words);
+  EXPECT_NE(nodes[old].reason.find("has entry type 38, which this build ("), std::string::npos) << nodes[old].reason;
+  EXPECT_EQ(stored_index(old), applied) << "it is not counted";
+  ASSERT_TRUE(run_until([&] { return leader().has_value(); }, 10s));
+  EXPECT_EQ(create(*leader(), "after"), 201) << "the others know it, and go on";
+  EXPECT_EQ(ask(*leader(), "GET", "/v1/topics/before").status, 200);
+  // It ends every time until the right release runs.
+  start(old);
+  EXPECT_TRUE(run_until([&] { return nodes[old].exit_code.has_value(); }));
+  EXPECT_EQ(nodes[old].exit_code, 1);
+  world.run_for(1s);
+  nodes[old].config.tuning.release = next();
+  start(old);
+  EXPECT_TRUE(run_until([&] { return nodes[old].view && nodes[old].view->replica.has_caught_up(); }));
 }
 
 }  // namespace

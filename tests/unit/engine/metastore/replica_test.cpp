@@ -8,7 +8,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/cluster/node_frames.h"
+#include "engine/cluster/node_service.h"
+#include "engine/raft_proposer.h"
+#include "engine/topics/manager.h"
 #include "io/sim/switches.h"
+#include "tests/support/memory_metastore.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -276,6 +281,43 @@ TEST_F(ReplicaTest, AStateMachineThatStopsDuringABarrierFailsIt) {
   EXPECT_TRUE(passed->is(io::ErrorKind::busy)) << "although raft's own barrier succeeded";
 }
 
+// Raft's own barrier still succeeds there.
+TEST_F(ReplicaTest, AStoppedStateMachinePassesNobodysBarrier) {
+  ServerWorld servers(13);
+  const size_t leader = lead(servers);
+  raft::RaftServer& raft = *servers[leader].server;
+  StoppedMachine machine(env(servers, leader));
+  machine.has_stopped = false;
+  Replica replica(env(servers, leader), raft, machine);
+  tests::MemoryMetastore store;
+  engine::topics::Manager manager(env(servers, leader), store, store, {});
+  engine::RaftProposer proposer(raft, replica);
+  engine::cluster::NodeService service(env(servers, leader), manager, raft, replica);
+  const std::string ask_index = engine::cluster::encode_applied_index_request();
+  struct Answers {
+    io::Status barrier;
+    int index = 0;
+    bool is_at_once = false;
+  };
+  std::vector<Answers> answers;
+  servers[leader].machine->process()->spawn("test", [&] {
+    for (const bool is_stopped : {false, true}) {
+      machine.has_stopped = is_stopped;
+      Answers given{proposer.barrier(env(servers, leader).after(5s)), service.answer(ask_index).status, false};
+      given.is_at_once = service.answer_at_once(ask_index).has_value();
+      answers.push_back(given);
+    }
+  });
+  ASSERT_TRUE(servers.run_until([&] { return answers.size() == 2; }, 6s));
+  EXPECT_TRUE(answers[0].barrier.ok());
+  EXPECT_EQ(answers[0].index, 200);
+  EXPECT_TRUE(answers[0].is_at_once);
+  EXPECT_TRUE(answers[1].barrier.is(io::ErrorKind::busy));
+  EXPECT_NE(answers[1].barrier.error().message.find("stopped applying raft entries"), std::string::npos);
+  EXPECT_EQ(answers[1].index, 503);
+  EXPECT_FALSE(answers[1].is_at_once);
+}
+
 // Scenario SR-07.
 TEST_F(ReplicaTest, ABarrierBegunJustBeforeItsLeaderIsReplacedEndsWithinItsBound) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
@@ -303,6 +345,7 @@ TEST_F(ReplicaTest, ABarrierBegunJustBeforeItsLeaderIsReplacedEndsWithinItsBound
   }
 }
 
+// Scenario SR-07.
 TEST_F(ReplicaTest, ABarrierUnderWayEndsAtOnceWhenItsServerStops) {
   ServerWorld servers(9);
   const size_t leader = lead(servers);

@@ -232,6 +232,11 @@ TEST_F(ManagerTest, LeadershipLostDuringTheBarrierIsNoLeadership) {
 
 TEST_F(ManagerTest, OutcomesOfAProposalHaveTheirStatuses) {
   run([&] {
+    store.outcome = Outcome::too_large;
+    const Reply long_one = create("a");
+    EXPECT_EQ(long_one.status, 413) << "no other leader would take it either: it is not to be tried again";
+    EXPECT_EQ(error_of(long_one), "change too large");
+    EXPECT_FALSE(is_unavailable(long_one.status, long_one.body));
     for (Outcome outcome : {Outcome::not_leader, Outcome::refused, Outcome::stopped}) {
       store.outcome = outcome;
       Reply reply = create("a");
