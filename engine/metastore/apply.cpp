@@ -24,6 +24,27 @@ namespace {
 // nullopt for a payload that is undecodable.
 using Handler = std::optional<Answer> (*)(Transaction& rows, std::string_view payload, Effects& effects);
 
+// Passes everything on, and notes a row that has outgrown its bound.
+class BoundedRows final : public Transaction {
+ public:
+  explicit BoundedRows(Transaction& rows) : rows_(rows) {}
+
+  std::optional<std::string> get(Bucket bucket, std::string_view key) override { return rows_.get(bucket, key); }
+  void put(Bucket bucket, std::string_view key, std::string value) override {
+    if (bucket != Bucket::schemas) {
+      longest_ = std::max(longest_, key.size() + value.size());
+    }
+    rows_.put(bucket, key, std::move(value));
+  }
+  void erase(Bucket bucket, std::string_view key) override { rows_.erase(bucket, key); }
+
+  size_t longest() const { return longest_; }
+
+ private:
+  Transaction& rows_;
+  size_t longest_ = 0;
+};
+
 template <typename Entry>
 std::optional<Answer> handle(Transaction& rows, std::string_view payload, Effects& effects) {
   const std::optional<Entry> entry = decode_payload<Entry>(payload);
@@ -58,10 +79,16 @@ CommandResult apply_command(Transaction& rows, std::string_view bytes, uint32_t 
     return result;  // done, and nothing is changed
   }
   Effects effects;
-  std::optional<Answer> answer = kHandlers[envelope->type - 1](rows, envelope->payload, effects);
+  BoundedRows bounded(rows);
+  std::optional<Answer> answer = kHandlers[envelope->type - 1](bounded, envelope->payload, effects);
   if (!answer) {
     result.type = 0;
     result.answer = refuse(Code::undecodable, "malformed payload of entry type " + std::to_string(envelope->type));
+    return result;
+  }
+  if (bounded.longest() > kRowBytesMax) {
+    SOMETIMES("metastore: a row that would outgrow its bound is refused");
+    result.answer = refuse(Code::invalid_argument, "a row of " + std::to_string(bounded.longest()) + " bytes");
     return result;
   }
   result.answer = std::move(*answer);

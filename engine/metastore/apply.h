@@ -20,6 +20,12 @@ namespace engine::metastore {
 
 // ---- One command -----------------------------------------------------------------------------------------------------------
 
+// Rows gather what many entries bring: names of children, of owners' neighbours, ranges. One that would come to more than this, key and
+// value, is refused as an invalid argument, and nothing of its entry is kept: so every row can be read again by what reads payloads
+// (envelope.h), and be written, kept and sent whole. Schemas, which nothing is added to, have their own bounds. A departure from the
+// original, which sets none; what it allows by number (108 partitions with 4,000 skipped offsets each) has room.
+inline constexpr size_t kRowBytesMax = 4u << 20;
+
 struct CommandResult {
   bool is_unknown = false;  // a newer release meant something by it: stop; nothing else is set but type
   uint32_t type = 0;        // entry type; 0 when undecodable

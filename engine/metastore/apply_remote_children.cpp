@@ -127,18 +127,21 @@ void set_pause(RemoteLink& link, const PauseChange& pause) {
   link.paused_at_ms = pause.paused ? pause.at_ms : 0;
 }
 
-// False: there is no room for one more.
-bool add_skip(RemoteLink& link, const SkipOffset& skip) {
+Answer add_skip(RemoteLink& link, const SkipOffset& skip) {
+  if (!link.skip.contains(skip.partition) && link.skip.size() >= kSkippingMax) {
+    return refuse(Code::invalid_argument, std::to_string(kSkippingMax) + " partitions skip offsets already");
+  }
   std::vector<int64_t>& offsets = link.skip[skip.partition];
   auto place = std::lower_bound(offsets.begin(), offsets.end(), skip.offset);
   if (place != offsets.end() && *place == skip.offset) {
-    return true;
+    return {};
   }
   if (offsets.size() >= kSkippedMax) {
-    return false;
+    return refuse(Code::invalid_argument,
+                  "partition " + std::to_string(skip.partition) + " skips " + std::to_string(kSkippedMax) + " offsets already");
   }
   offsets.insert(place, skip.offset);
-  return true;
+  return {};
 }
 
 }  // namespace
@@ -182,9 +185,10 @@ Answer apply_entry(Transaction& rows, const ChangeRemoteChild& entry, Effects& e
   if (entry.lanes) {
     changed.remote->lanes = *entry.lanes;
   }
-  if (entry.skip && !add_skip(*changed.remote, *entry.skip)) {
-    return refuse(Code::invalid_argument, "partition " + std::to_string(entry.skip->partition) + " skips " +
-                                              std::to_string(kSkippedMax) + " offsets already");
+  if (entry.skip) {
+    if (Answer refused = add_skip(*changed.remote, *entry.skip); !refused.ok()) {
+      return refused;
+    }
   }
   replace_topic(rows, *stub, changed);
   effects.moved(Domain::topics, entry.stub);

@@ -28,6 +28,7 @@ inline constexpr uint64_t kSealsMax = uint64_t{1} << 30;
 inline constexpr int32_t kLanesMax = 8;
 inline constexpr size_t kPauseReasonMax = 256;  // bytes
 inline constexpr size_t kSkippedMax = 4000;     // offsets of a partition
+inline constexpr size_t kSkippingMax = 1024;    // partitions with such offsets
 
 inline constexpr size_t kRemoteNameMax = 63;
 inline constexpr size_t kRemoteUrlMax = 2048;

@@ -1,5 +1,7 @@
 // Every check of the entry types of schemas and fan-out links (4, 13, 14, 23 to 28), as a table.
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -402,6 +404,66 @@ TEST(ClusterSchemaBudget, CountsWhatIsAdoptedAndWhatACreateFrees) {
     EXPECT_TRUE(applied.answer_of(DeleteTopic{"p"}).ok());
     EXPECT_TRUE(applied.answer_of(CreateTopicLinked{make_topic("m"), "0123456789", std::nullopt}).ok());
   }
+}
+
+// ---- Rows that gather what several entries bring ---------------------------------------------------------------------------
+
+// `grows` is sent until it is refused; what it was refused for changes nothing, and the rows can be read and changed as before.
+void grow_until_refused(const std::vector<Command>& before, const std::function<Command(int)>& grows, const Command& after) {
+  tests::AppliedRows applied;
+  for (const Command& command : before) ASSERT_TRUE(applied.answer_of(command).ok());
+  Answer answer;
+  std::map<std::string, std::string> rows;
+  uint64_t digest = 0;
+  for (int i = 0; answer.ok() && i < 100; ++i) {
+    rows = applied.rows.rows();
+    digest = applied.state.digest;
+    answer = applied.answer_of(grows(i));
+  }
+  EXPECT_EQ(answer.code, Code::invalid_argument);
+  EXPECT_TRUE(answer.detail.starts_with("a row of ")) << answer.detail;
+  EXPECT_EQ(applied.rows.rows(), rows);
+  EXPECT_EQ(applied.state.digest, digest);
+  EXPECT_EQ(applied.rows.digest(), digest);
+  EXPECT_EQ(tests::wrong_kept_rows(rows), "");
+  EXPECT_TRUE(applied.answer_of(after).ok());
+}
+
+std::string long_name(int i) { return std::string(1'500'000, static_cast<char>('a' + i)); }
+
+TEST(RowBound, AParentsChildren) {
+  std::vector<Command> before{kP};
+  for (int i = 0; i < 5; ++i) before.emplace_back(CreateTopic{make_topic(long_name(i))});
+  grow_until_refused(before, [](int i) { return AttachChild{"p", long_name(i), "e1", 0, {}}; }, DeleteTopic{"p"});
+}
+
+TEST(RowBound, AChildWithItsLink) {
+  const Topic child = make_topic(long_name(0));
+  grow_until_refused({kP, CreateTopic{child}}, [&child](int) {
+    return AttachChild{"p", child.name, std::string(1'500'000, 'e'), 0, {}};
+  }, AttachChild{"p", child.name, "e1", 0, {}});
+}
+
+TEST(RowBound, NamesThatDifferInLetterCaseOnly) {
+  const auto named = [](int i) { return with<Topic>(make_topic(long_name(0)), [i](Topic& topic) { topic.name[0] = i == 0 ? 'A' : 'a'; topic.name[1] = i == 1 ? 'A' : 'a'; }); };
+  grow_until_refused({}, [&named](int i) { return CreateTopic{named(i)}; }, CreateTopic{make_topic("x")});
+}
+
+TEST(RowBound, AnOwnersTopics) {
+  const auto owned = [](int i) { return with<Topic>(make_topic(long_name(i)), [](Topic& topic) { topic.owner = "ann"; }); };
+  const Topic shortly = with<Topic>(make_topic("x"), [](Topic& topic) { topic.owner = "ann"; });
+  grow_until_refused({}, [&owned](int i) { return CreateTopic{owned(i)}; }, CreateTopic{shortly});
+}
+
+TEST(RowBound, AUsersPasswordAndGrants) {
+  const User user{.username = "ann", .password_hash = "x", .grants = {}};
+  grow_until_refused({CreateUser{user}, SetUserPassword{"ann", std::string(3'000'000, 'x'), 1}},
+                     [](int) { return SetUserGrants{"ann", {{"create", {std::string(2'000'000, 'y')}}}, 2}; },
+                     SetUserGrants{"ann", {{"create", {"a"}}}, 2});
+}
+
+TEST(RowBound, ATopicThatIsTooLongFromTheBegin) {
+  grow_until_refused({}, [](int) { return CreateTopic{make_topic(std::string(3'000'000, 'a'))}; }, CreateTopic{make_topic("a")});
 }
 
 INSTANTIATE_TEST_SUITE_P(Schema, ApplyFanout, testing::ValuesIn(schema_cases(false)), kName);

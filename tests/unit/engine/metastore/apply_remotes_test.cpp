@@ -367,6 +367,17 @@ std::vector<Case> state_cases() {
   for (size_t i = 0; i < kSkippedMax; ++i) {
     full.remote->skip[3].push_back(static_cast<int64_t>(2 * i));
   }
+  Topic broad = stub_record("t");
+  for (size_t i = 0; i < kSkippingMax; ++i) {
+    broad.remote->skip[static_cast<int32_t>(i)] = {1};
+  }
+  const Topic broader = with<Topic>(broad, [](Topic& topic) { topic.remote->skip[1] = {1, 9}; });
+  auto on_broad = [&](int32_t partition) {
+    return change([&](ChangeRemoteChild& e) {
+      e.stub = "t";
+      e.skip = SkipOffset{partition, 9};
+    });
+  };
   auto on_full = [&](int64_t offset) {
     return change([&](ChangeRemoteChild& e) {
       e.stub = "t";
@@ -419,6 +430,9 @@ std::vector<Case> state_cases() {
        })},
        bumps},
       {"TakesASkipAgain", join(has, {skip(1, 5)}), skip(1, 5), {}, {}, bumps},
+      {"OverThePartitionsThatSkipIsRefused", {CreateTopic{broad}}, on_broad(static_cast<int32_t>(kSkippingMax)),
+       {Code::invalid_argument, "1024 partitions skip offsets already"}, {}, {}},
+      {"OfAPartitionThatSkipsIsTakenHoweverManyDo", {CreateTopic{broad}}, on_broad(1), {}, {is(broader)}, {moved("t")}},
       {"OverTheSkipsIsRefused", {CreateTopic{full}}, on_full(1), {Code::invalid_argument, "partition 3 skips 4000 offsets already"}, {}, {}},
       {"OneOfTheSkipsIsTakenAgain", {CreateTopic{full}}, on_full(2), {}, {}, {moved("t")}},
   };
