@@ -360,6 +360,7 @@ class RaftServer {
   bool is_kept(Index index) const;
   bool replace_if_damaged(const SnapshotLabel& label);
   void note_snapshot_failure(const io::Error& error);
+  void note_snapshot_not_kept(const io::Error& error);
   void compact_log();
   bool note_compacted(const io::Status& compacted);
   bool install(const SnapshotLabel& label);

@@ -57,13 +57,18 @@ void RaftServer::note_snapshot_failure(const io::Error& error) {
   env_.log.error("raft: no snapshot could be taken", {{"applied_index", core_->applied_index()}, {"reason", error.to_text()}});
 }
 
+void RaftServer::note_snapshot_not_kept(const io::Error& error) {
+  note_snapshot_failure(error);
+  state_machine_->image_not_kept(error);
+}
+
 // Applies go on meanwhile. Whatever fails leaves the snapshots and the log as they were; the next interval tries again.
 void RaftServer::take_snapshot() {
   // No command yet, only what raft itself wrote: that there is nothing to take is no failure.
   if (state_machine_->applied_index() == 0 || core_->applied_index() == 0) return;
   const io::Instant begun = env_.now();
   auto writer = snapshots_->write(options_.snapshots.write_bytes_per_second);
-  if (!writer.ok()) return note_snapshot_failure(writer.error());
+  if (!writer.ok()) return note_snapshot_not_kept(writer.error());
   auto index = state_machine_->write_image(**writer, core_->applied_index());
   if (is_stopping_) return;
   if (!index.ok()) {
@@ -89,7 +94,7 @@ void RaftServer::take_snapshot() {
   auto info = (*writer)->publish(*label);
   if (is_stopping_) return;
   if (!info.ok()) {
-    if (!info.is(io::ErrorKind::exists)) note_snapshot_failure(info.error());
+    if (!info.is(io::ErrorKind::exists)) note_snapshot_not_kept(info.error());
     return;
   }
   SOMETIMES("raft: snapshot taken");

@@ -61,6 +61,10 @@ class StateMachine {
   // machine's own: a few hundred KiB, whatever the size of the state. Called by the snapshot fiber alone; waits.
   virtual io::Result<Index> write_image(ImageSink& sink, Index replayed) = 0;
 
+  // An image could not be kept though write_image() was not at fault: its file could not be begun, or not be put in place. For the state
+  // machine's own log. Does not wait.
+  virtual void image_not_kept(const io::Error& error) { (void)error; }
+
   // Reads a whole image and judges it: complete, undamaged, of a format and content that this release understands, its digest right,
   // and its last entry is `label`. Changes nothing. Errors: `corrupt`; `invalid` for an image that only a newer release
   // understands; those of the source. Where is_stopped() says afterwards that there is no going on without such an image, the server

@@ -512,7 +512,9 @@ void World::snapshot_taken(int index, uint64_t life, const raft::SnapshotLabel& 
       label.index >= options_.node.cluster.raft_snapshot_threshold) {
     SOMETIMES("simulator: a snapshot at the production threshold");
   }
-  auto wrong = book_.labelled(index, label.index, head->applied_index, head->digest, now());
+  // A release that keeps no index leaves it to the label.
+  const raft::Index content = head->applied_index == 0 ? label.index : head->applied_index;
+  auto wrong = book_.labelled(index, label.index, content, head->digest, now());
   if (wrong) {
     fail(*wrong);
   }

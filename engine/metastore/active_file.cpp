@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/check.h"
+#include "io/probe.h"
 
 namespace engine::metastore {
 
@@ -12,14 +13,16 @@ namespace {
 const std::string kDirectory(kFsmDirectory);
 const std::string kActive = kDirectory + "/ACTIVE";
 const std::string kActiveNew = kDirectory + "/ACTIVE.new";
+const std::string kActiveStale = kDirectory + "/ACTIVE.stale";
 constexpr std::string_view kFirst = "000001";
 
 bool is_database_name(std::string_view name) {
   return name.size() == kFirst.size() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-io::Result<std::string> read_active(io::Disk& disk) {
-  io::Result<std::unique_ptr<io::File>> file = disk.open(kActive, io::OpenMode::read);
+// The directory of the database that the file at `path` names.
+io::Result<std::string> read_name(io::Disk& disk, const std::string& path) {
+  io::Result<std::unique_ptr<io::File>> file = disk.open(path, io::OpenMode::read);
   if (!file.ok()) {
     return file.error();
   }
@@ -29,9 +32,21 @@ io::Result<std::string> read_active(io::Disk& disk) {
   }
   std::string name = text->substr(0, text->find('\n'));
   if (text->size() != kFirst.size() + 1 || !is_database_name(name)) {
-    return io::fail(io::ErrorKind::invalid, kActive + " names no database");
+    return io::fail(io::ErrorKind::invalid, path + " names no database");
   }
   return kDirectory + "/" + name;
+}
+
+io::Result<std::string> read_active(io::Disk& disk) { return read_name(disk, kActive); }
+
+// That of a database that was set aside within fsm.db; nullopt: there is none.
+io::Result<std::optional<std::string>> read_stale(io::Disk& disk) {
+  io::Result<std::string> stale = read_name(disk, kActiveStale);
+  if (stale.ok()) {
+    return std::optional<std::string>(std::move(*stale));
+  }
+  return stale.is(io::ErrorKind::not_found) ? io::Result<std::optional<std::string>>(std::optional<std::string>())
+                                            : io::Result<std::optional<std::string>>(stale.error());
 }
 
 io::Status write_new(io::Disk& disk, std::string_view name) {
@@ -75,7 +90,11 @@ io::Result<std::optional<std::string>> find_active(io::Disk& disk) {
   if (!active.is(io::ErrorKind::not_found)) {
     return active.error();
   }
-  if (io::Status checked = check_no_databases(disk); !checked.ok()) {
+  io::Result<std::optional<std::string>> stale = read_stale(disk);
+  if (!stale.ok()) {
+    return stale.error();
+  }
+  if (io::Status checked = *stale ? io::Status() : check_no_databases(disk); !checked.ok()) {
     return checked.error();
   }
   return std::optional<std::string>();
@@ -93,14 +112,25 @@ io::Result<std::string> find_or_name_active(io::Disk& disk) {
   if (status.ok()) {
     status = disk.sync_directory("");
   }
-  std::string first = kDirectory + "/" + std::string(kFirst);
+  io::Result<std::optional<std::string>> stale = read_stale(disk);
+  if (status.ok() && !stale.ok()) {
+    status = stale.error();
+  }
+  std::string first;
   if (status.ok()) {
+    first = *stale ? next_database(**stale) : kDirectory + "/" + std::string(kFirst);
     status = switch_active(disk, first).status;
   }
   return status.ok() ? io::Result<std::string>(std::move(first)) : io::Result<std::string>(status.error());
 }
 
-bool is_first_database(std::string_view directory) { return name_of_database(directory) == kFirst; }
+bool may_be_missing(io::Disk& disk, std::string_view directory) {
+  if (name_of_database(directory) == kFirst) {
+    return true;
+  }
+  const io::Result<std::optional<std::string>> stale = read_stale(disk);
+  return stale.ok() && *stale && next_database(**stale) == directory;
+}
 
 std::string next_database(std::string_view active) {
   std::string name(name_of_database(active));
@@ -155,22 +185,48 @@ io::Status remove_tree(io::Disk& disk, const std::string& path, int levels) {
   return disk.remove(path);
 }
 
+// One step: from then on no database is live, and the one that was is kept for people.
+io::Result<std::optional<std::string>> set_aside_within(io::Disk& disk) {
+  io::Result<std::string> active = read_active(disk);
+  if (active.is(io::ErrorKind::not_found)) {
+    return std::optional<std::string>();
+  }
+  io::Status status = active.ok() ? disk.rename(kActive, kActiveStale) : io::Status(active.error());
+  if (status.ok()) {
+    status = disk.sync_directory(kDirectory);
+  }
+  if (!status.ok()) {
+    return status.error();
+  }
+  return std::optional<std::string>(std::move(*active));
+}
+
 }  // namespace
 
-io::Result<bool> set_fsm_directory_aside(io::Disk& disk) {
+io::Result<std::optional<std::string>> set_fsm_directory_aside(io::Disk& disk) {
   io::Result<io::FileInfo> there = disk.stat(kDirectory);
-  if (!there.ok()) {
-    return there.is(io::ErrorKind::not_found) ? io::Result<bool>(false) : io::Result<bool>(there.error());
+  if (there.is(io::ErrorKind::not_found)) {
+    return std::optional<std::string>();
   }
-  const std::string stale(kStaleDirectory);
+  if (!there.ok()) {
+    return there.error();
+  }
+  std::string stale(kStaleDirectory);
   io::Status status = remove_tree(disk, stale, 1);
   if (status.ok()) {
     status = disk.rename(kDirectory, stale);
   }
+  if (status.is(io::ErrorKind::busy)) {
+    SOMETIMES("metastore: a database is set aside within its volume");
+    return set_aside_within(disk);
+  }
   if (status.ok()) {
     status = disk.sync_directory("");
   }
-  return status.ok() ? io::Result<bool>(true) : io::Result<bool>(status.error());
+  if (!status.ok()) {
+    return status.error();
+  }
+  return std::optional<std::string>(std::move(stale));
 }
 
 io::Result<Leftovers> find_leftovers(io::Disk& disk, std::string_view active) {
@@ -178,9 +234,14 @@ io::Result<Leftovers> find_leftovers(io::Disk& disk, std::string_view active) {
   if (!names.ok()) {
     return names.error();
   }
+  io::Result<std::optional<std::string>> stale = read_stale(disk);
+  if (!stale.ok()) {
+    return stale.error();
+  }
   Leftovers found;
   for (const std::string& name : *names) {
-    if (is_database_name(name) && name != name_of_database(active)) {
+    const bool is_kept = name == name_of_database(active) || (*stale && name == name_of_database(**stale));
+    if (is_database_name(name) && !is_kept) {
       found.databases.push_back(kDirectory + "/" + name);
     } else if (kDirectory + "/" + name == kActiveNew) {
       found.file = kActiveNew;

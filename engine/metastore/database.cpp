@@ -15,12 +15,6 @@ namespace engine::metastore {
 
 namespace {
 
-// RocksDB's status names the call that failed ("While fdatasync: ..."), and no field does.
-bool names_a_sync(const rocksdb::Status& status) {
-  const std::string text = status.ToString();
-  return text.find("While fsync") != std::string::npos || text.find("While fdatasync") != std::string::npos;
-}
-
 // The rows of an open database; remembers a failed read.
 class DatabaseRows final : public RowSource {
  public:
@@ -116,6 +110,12 @@ io::Error database_error(const rocksdb::Status& status, std::string_view what) {
     kind = io::ErrorKind::busy;
   }
   return io::fail(kind, std::string(what) + ": " + status.ToString());
+}
+
+// RocksDB's status names the call that failed ("While fdatasync: ..."), and no field does.
+bool is_failed_sync(const io::Error& error) {
+  const auto names = [&error](std::string_view call) { return error.message.find(call) != std::string::npos; };
+  return error.kind != io::ErrorKind::no_space && (names("While fsync") || names("While fdatasync"));
 }
 
 // ---- View ------------------------------------------------------------------------------------------------------------------
@@ -319,6 +319,21 @@ io::Status Database::rebase(raft::Index index, raft::Term term) {
   return write_durably(state);
 }
 
+io::Status Database::recall(const std::vector<FsmState>& states) {
+  NARAD_CHECK(db_ != nullptr, "a closed database recalls nothing");
+  const View::Sum sum = View(db_).digest();
+  if (!sum.status.ok()) {
+    return sum.status;
+  }
+  const auto found = std::find_if(states.begin(), states.end(), [&sum](const FsmState& state) { return state.digest == sum.digest; });
+  if (found == states.end()) {
+    return io::fail(io::ErrorKind::corrupt, directory_ + ": the reopened database does not hold the rows that it had");
+  }
+  state_ = *found;
+  durable_index_ = state_.applied_index;
+  return {};
+}
+
 std::string Database::meta_row(const FsmState& state, size_t operations) const {
   FsmMeta meta;
   meta.state = state;
@@ -376,8 +391,6 @@ bool Database::prepare(const std::vector<raft::Entry>& entries, Prepared& prepar
   DatabaseRows source(*db_);
   Evaluation run = evaluate(source, state_, entries, settings_.newest_type, settings_.skips_unknown, &rows_);
   BatchOutcome& outcome = prepared.outcome;
-  outcome.last_type = run.last_type;
-  outcome.last_index = run.state.applied_index;
   if (!source.failure().ok()) {
     rows_.clear();
     outcome.kind = BatchOutcome::Kind::read_failed;
@@ -409,7 +422,7 @@ bool Database::write(rocksdb::WriteBatch& batch, BatchOutcome& outcome) {
   outcome.error = database_error(status, directory_);
   if (status.IsIncomplete()) {
     outcome.kind = BatchOutcome::Kind::stalled;
-  } else if (names_a_sync(status) && outcome.error->kind != io::ErrorKind::no_space) {
+  } else if (is_failed_sync(*outcome.error)) {
     outcome.kind = BatchOutcome::Kind::sync_failed;
   } else {
     outcome.kind = BatchOutcome::Kind::write_failed;
@@ -457,8 +470,6 @@ BatchOutcome Database::begin_apart(const std::vector<raft::Entry>& entries) {
   rocksdb::WriteBatch batch;
   put_meta(batch, index_only);
   BatchOutcome outcome;
-  outcome.last_type = apart_->outcome.last_type;
-  outcome.last_index = apart_->outcome.last_index;
   write(batch, outcome);
   return outcome;
 }
@@ -517,7 +528,6 @@ BatchOutcome Database::check_background() {
   note_flush();
   BatchOutcome outcome;
   outcome.state = state_;
-  outcome.last_index = state_.applied_index;
   const uint64_t errors = background_errors();
   if (errors == errors_seen_ && !is_flush_refused_) {
     return outcome;

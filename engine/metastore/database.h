@@ -30,6 +30,9 @@
 namespace engine::metastore {
 
 io::Error database_error(const rocksdb::Status& status, std::string_view what);
+// Whether an error that database_error() made is that of a failed sync (and not of a full disk): what was written before may be lost, and
+// trying again says nothing about it.
+bool is_failed_sync(const io::Error& error);
 
 // What RocksDB itself counts of its memory, bytes.
 struct StoreMemory {
@@ -96,8 +99,6 @@ struct BatchOutcome {
   std::vector<std::vector<Bump>> bumps;
   std::vector<Undecodable> undecodable;
   std::optional<UnknownEntry> unknown;
-  uint32_t last_type = 0;
-  raft::Index last_index = 0;
   std::shared_ptr<const View> view;
   uint64_t fsm_bytes = 0;
   raft::Index durable_index = 0;
@@ -142,6 +143,9 @@ class Database {
 
   // Declares the rows, whoever wrote them, to be the effects of everything up to `index`: sums their hashes and writes that, durably.
   io::Status rebase(raft::Index index, raft::Term term);
+  // For a release that does not write the row: after reopening, goes on as that one of the states, tried in order, whose rows are the ones
+  // that were found. `corrupt` when none is.
+  io::Status recall(const std::vector<FsmState>& states);
   // From now on the row names this cluster.
   void set_cluster(const raft::ClusterId& cluster) { settings_.cluster = cluster; }
 

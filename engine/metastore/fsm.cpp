@@ -26,6 +26,12 @@ std::string milliseconds(io::Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + "ms";
 }
 
+// 0: undecodable.
+uint32_t type_of_entry(const raft::Entry& entry) {
+  const std::optional<Envelope> envelope = read_envelope(entry.bytes());
+  return envelope ? envelope->type : 0;
+}
+
 io::Error already_stopped() { return io::fail(io::ErrorKind::io, "metastore: stopped applying raft entries"); }
 
 io::Error closed_for_recovery() { return io::fail(io::ErrorKind::busy, "fsm.db is closed while a failed write is sorted out"); }
@@ -87,7 +93,7 @@ io::Result<std::unique_ptr<Fsm>> Fsm::open_looked_at(io::Env& env, FsmSettings s
     return directory.error();
   }
   std::unique_ptr<Fsm> fsm(new Fsm(env, std::move(settings)));
-  fsm->database_ = fsm->make_database(*directory, is_first_database(*directory), kBlockCacheBytes);
+  fsm->database_ = fsm->make_database(*directory, may_be_missing(env.disk, *directory), kBlockCacheBytes);
   if (io::Status opened = fsm->open_database(as); !opened.ok()) {
     return opened.error();
   }
@@ -133,7 +139,7 @@ io::Status Fsm::open_database(OpenAs as) {
   return {};
 }
 
-io::Result<bool> Fsm::set_aside(io::Env& env) {
+io::Result<std::optional<std::string>> Fsm::set_aside(io::Env& env) {
   io::Status idle = env.store_lane.run([] {});
   NARAD_CHECK(idle.ok(), "a lane call without a deadline failed");
   return set_fsm_directory_aside(env.disk);
@@ -181,11 +187,37 @@ BatchOutcome Fsm::run_batch(const std::vector<raft::Entry>& batch) {
   return on_lane([database = database_] { return database->finish_apart(); });
 }
 
-io::Status Fsm::reopen_database() {
+// `attempted`: what the state would be if the write that failed is there.
+io::Status Fsm::reopen_database(const FsmState& attempted) {
   view_.reset();
   auto closed = env_.store_lane.run([database = database_] { database->close(); });
   NARAD_CHECK(closed.ok(), "a lane call without a deadline failed");
-  return open_database();
+  const FsmState published = state_;
+  io::Status opened = open_database();
+  return opened.ok() && !settings_.writes_meta ? recall(attempted, published) : opened;
+}
+
+// A release that keeps no row which says how far it is tells by its rows.
+io::Status Fsm::recall(const FsmState& attempted, const FsmState& published) {
+  std::vector<FsmState> states;
+  if (attempted.applied_index > published.applied_index) {
+    states.push_back(attempted);
+  }
+  states.push_back(published);
+  auto recalled = env_.store_lane.run([database = database_, states] {
+    io::Status status = database->recall(states);
+    return std::pair(std::move(status), database->state());
+  });
+  NARAD_CHECK(recalled.ok(), "a lane call without a deadline failed");
+  if (!recalled->first.ok()) {
+    state_ = published;
+    view_.reset();
+    return recalled->first;
+  }
+  SOMETIMES("metastore: a release without its index on the disk knows a reopened database by its rows");
+  state_ = recalled->second;
+  durable_index_ = state_.applied_index;
+  return {};
 }
 
 // Writes until it worked, the time is up, or it must not be tried again. After a failed write only the reopened database tells
@@ -193,6 +225,7 @@ io::Status Fsm::reopen_database() {
 // RocksDB writes in its background.
 io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch) {
   BatchOutcome outcome = run_batch(batch);
+  const raft::Entry* first = first_unapplied(batch);
   const io::Instant began = env_.now();
   io::Duration delay = kApplyRetryFirst;
   bool is_reported = false;
@@ -209,7 +242,7 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
     if (!is_reported) {
       is_reported = true;
       stats_.is_stalled = true;
-      report_refused_write(batch, outcome);
+      report_refused_write(first, *outcome.error);
     }
     if (env_.now() + delay > began + kApplyRetryFor) {
       SOMETIMES("metastore: a write refused for too long stops the node");
@@ -222,9 +255,10 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
       const raft::Index attempted = outcome.state.applied_index;
       const raft::Index published = state_.applied_index;
       const bool had_answers = outcome.answers.size() == batch.size() || outcome.unknown.has_value();
-      io::Status reopened = reopen_database();
+      io::Status reopened = reopen_database(outcome.state);
       if (!reopened.ok()) {
         outcome.error = reopened.error();
+        outcome.kind = is_failed_sync(reopened.error()) ? BatchOutcome::Kind::sync_failed : outcome.kind;
         continue;
       }
       if (state_.applied_index < published) {
@@ -249,30 +283,36 @@ io::Result<BatchOutcome> Fsm::write_batch(const std::vector<raft::Entry>& batch)
   } else if (is_reported) {
     SOMETIMES("metastore: a refused write worked on retry");
     env_.log.info("metastore: wrote raft entry on retry",
-                  {{"index", outcome.last_index}, {"after", milliseconds(env_.now() - began)}});
+                  {{"index", first->index}, {"after", milliseconds(env_.now() - began)}});
   }
   stats_.is_stalled = false;
   return outcome;
 }
 
-void Fsm::report_refused_write(const std::vector<raft::Entry>& batch, const BatchOutcome& outcome) {
-  if (batch.empty()) {
+// The entry that a batch hangs at when it cannot be written: the first that is not applied yet. Null for a batch of none.
+const raft::Entry* Fsm::first_unapplied(const std::vector<raft::Entry>& batch) const {
+  const auto found = std::find_if(batch.begin(), batch.end(), [this](const raft::Entry& each) { return each.index > state_.applied_index; });
+  return batch.empty() ? nullptr : found == batch.end() ? &batch.back() : &*found;
+}
+
+void Fsm::report_refused_write(const raft::Entry* entry, const io::Error& error) {
+  if (entry == nullptr) {
     env_.log.warn("metastore: fsm.db failed while it wrote in the background; opening it anew",
-                  {{"path", kFsmDirectory}, {"error", outcome.error->to_text()}, {"retry_for", whole_seconds(kApplyRetryFor)}});
+                  {{"path", kFsmDirectory}, {"error", error.to_text()}, {"retry_for", whole_seconds(kApplyRetryFor)}});
     return;
   }
   env_.log.warn("metastore: could not write raft entry; retrying",
-                {{"index", outcome.last_index},
-                 {"entry_type", outcome.last_type},
+                {{"index", entry->index},
+                 {"entry_type", type_of_entry(*entry)},
                  {"path", kFsmDirectory},
-                 {"error", outcome.error->to_text()},
+                 {"error", error.to_text()},
                  {"retry_for", whole_seconds(kApplyRetryFor)}});
 }
 
 // The defect that the retries are there to keep away (see io/defence.h): as if the write had worked.
 io::Result<BatchOutcome> Fsm::count_refused_write(const std::vector<raft::Entry>& batch, BatchOutcome outcome) {
   if (outcome.kind != BatchOutcome::Kind::stalled) {
-    for (io::Duration delay = kApplyRetryFirst; !reopen_database().ok(); delay = std::min(delay * 2, kApplyRetryMax)) {
+    for (io::Duration delay = kApplyRetryFirst; !reopen_database(outcome.state).ok(); delay = std::min(delay * 2, kApplyRetryMax)) {
       io::sleep_for(delay);
     }
   }
@@ -329,13 +369,12 @@ io::Result<std::vector<std::string>> Fsm::apply(const std::vector<raft::Entry>& 
   if (view_ == nullptr) {
     return already_stopped();  // a retry was cancelled halfway
   }
+  const raft::Entry& first = *first_unapplied(batch);
   io::Result<BatchOutcome> written = write_batch(batch);
   if (!written.ok()) {
-    const raft::Index first = std::max(batch.front().index, state_.applied_index + 1);
-    std::optional<Envelope> envelope = read_envelope(batch.front().bytes());
-    const uint32_t type = envelope ? envelope->type : 0;
-    return stop(first, type,
-                "could not write raft entry at index " + std::to_string(first) + " (entry type " + std::to_string(type) +
+    const uint32_t type = type_of_entry(first);
+    return stop(first.index, type,
+                "could not write raft entry at index " + std::to_string(first.index) + " (entry type " + std::to_string(type) +
                     ") to " + std::string(kFsmDirectory) + " " + written.error().message);
   }
   BatchOutcome& outcome = *written;

@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,7 +69,8 @@ struct FsmSettings {
   // Bytes of write batches after which the memtable is flushed and RocksDB's log begins anew.
   uint64_t flush_bytes = 8u << 20;
   // The ways of a release: before 3.1.0 entry types that it did not know were passed over, and the row that says how far the
-  // database is was neither written nor read.
+  // database is was neither written nor read: whether a refused write is there after reopening is told by all rows then,
+  // and an image's index by its label.
   bool skips_unknown = false;
   bool writes_meta = true;
   // Whose database it is, for that row: the data directory's id, and its cluster's (zero while it is not known).
@@ -110,9 +112,10 @@ class Fsm final : public raft::StateMachine, public Reader {
   // What the live database holds, looked at without changing a byte on the disk; all zero where there is none. Fiber only; before
   // open(). Errors as open(), but for those that it judges by.
   static io::Result<FsmHeld> look(io::Env& env);
-  // Moves the directory of databases away, whole, to fsm.db.stale, in place of what was there. False when there is none. The database
-  // is not open. Durable when it returns success; a crash leaves all of it under one name or the other. Fiber only.
-  static io::Result<bool> set_aside(io::Env& env);
+  // Moves the directory of databases away, whole, to fsm.db.stale, in place of what was there; where it is a volume of its own, makes its
+  // database one that is not live (active_file.h). Where it lies now; nullopt when there is none. The database is not open. Durable when it
+  // returns success; a crash leaves all of it under one name or the other. Fiber only.
+  static io::Result<std::optional<std::string>> set_aside(io::Env& env);
   // Closes without waiting: the lane finishes what it was given, then closes the database.
   ~Fsm() override;
 
@@ -126,6 +129,7 @@ class Fsm final : public raft::StateMachine, public Reader {
   io::Status flush() override;
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override;
   io::Result<raft::Index> write_image(raft::ImageSink& sink, raft::Index replayed) override;
+  void image_not_kept(const io::Error& error) override { report_not_copied(error); }
   io::Status check_image(raft::ImageSource& source, raft::Index label) override;
   io::Status install_image(raft::ImageSource& source, raft::Index label) override;
   // True once apply() has given up, or the outcome of an install is unknown; the reason is the last error it returned.
@@ -170,7 +174,9 @@ class Fsm final : public raft::StateMachine, public Reader {
   Fsm(io::Env& env, FsmSettings settings);
 
   io::Status open_database(OpenAs as = {});
-  io::Status reopen_database();
+  io::Status reopen_database(const FsmState& attempted);
+  io::Status recall(const FsmState& attempted, const FsmState& published);
+  const raft::Entry* first_unapplied(const std::vector<raft::Entry>& batch) const;
   io::Result<BatchOutcome> count_refused_write(const std::vector<raft::Entry>& batch, BatchOutcome outcome);
   std::shared_ptr<Database> make_database(const std::string& directory, bool may_create, size_t block_cache_bytes) const;
   void remove_leftovers();
@@ -189,7 +195,7 @@ class Fsm final : public raft::StateMachine, public Reader {
   void publish(BatchOutcome& outcome);
   void report_undecodable(const BatchOutcome& outcome);
   void report_not_copied(const io::Error& error);
-  void report_refused_write(const std::vector<raft::Entry>& batch, const BatchOutcome& outcome);
+  void report_refused_write(const raft::Entry* entry, const io::Error& error);
   io::Error stop(raft::Index index, uint32_t type, std::string error);
   io::Status judge_head(ImageReader& image, raft::Index label);
   template <typename Read>

@@ -72,11 +72,16 @@ void FsmHome::decided(const raft::RestartFacts& facts, const raft::RestartDecisi
 }
 
 io::Status FsmHome::set_aside(const std::string& reason) {
-  io::Result<bool> moved = Fsm::set_aside(env_);
+  io::Result<std::optional<std::string>> moved = Fsm::set_aside(env_);
   if (!moved.ok()) {
     return io::fail(moved.error().kind, "metastore: fsm.db cannot be set aside as fsm.db.stale: " + moved.error().message);
   }
-  if (*moved) {
+  if (*moved && **moved != kStaleDirectory) {
+    env_.log.warn(
+        "metastore: set aside the database in fsm.db, which is a volume of its own, and rebuilding it from the raft log; delete "
+        "fsm.db/ACTIVE.stale once the node is ready, and the next start removes it",
+        {{"reason", reason}, {"stale", **moved}});
+  } else if (*moved) {
     env_.log.warn(
         "metastore: set aside fsm.db as fsm.db.stale and rebuilding it from the raft log; delete fsm.db.stale once the node is ready",
         {{"reason", reason}, {"stale", kStaleDirectory}});

@@ -113,14 +113,20 @@ io::Result<raft::Index> Fsm::write_image(raft::ImageSink& sink, raft::Index repl
   } writing{is_writing_image_};
   OnLane taken(env_.store_lane, database_, [](Database& database) { database.end_image(); });
   // The view is given up on the lane: by the time a later call closes the database, only the database itself holds it.
-  ImageWriter::Piece piece = run_on(env_.store_lane, [database = taken.get(), view = view_, state, is_of_replayed]() mutable {
+  ImageWriter::Piece piece = run_on(env_.store_lane, [database = taken.get(), view = view_, state, is_of_replayed,
+                                                       has_index = settings_.writes_meta]() mutable {
     if (!is_of_replayed) {
       view = database->view();
       const raft::Index label = state.applied_index;
       state = database->state();
       state.applied_index = label;
     }
-    database->begin_image(std::move(view), state);
+    FsmState head = state;
+    if (!has_index) {
+      head.applied_index = 0;
+      head.applied_term = 0;
+    }
+    database->begin_image(std::move(view), head);
     return database->next_image_piece();
   });
   while (piece.status.ok()) {
@@ -157,6 +163,10 @@ io::Status Fsm::judge_head(ImageReader& image, raft::Index label) {
     SOMETIMES("metastore: an image of a newer release stops the node");
     ++stats_.errors_newer_database;
     return io::fail(head.error().kind, stop(label, image.state().newest_type, head.error().message).message);
+  }
+  if (head.ok() && image.state().applied_index == 0) {
+    SOMETIMES("metastore: an image without an index takes its label's");
+    image.take_index(label);
   }
   return head.ok() ? check_label(image.state(), label) : head;
 }

@@ -73,6 +73,8 @@ class ImageReader {
   // First. An image whose newest entry type is above `newest_type` is `invalid`.
   io::Status read_head(uint32_t newest_type);
   const FsmState& state() const { return state_; }
+  // For an image that has none, of a release that keeps none: its label's.
+  void take_index(raft::Index label) { state_.applied_index = label; }
 
   // The next block's rows, to be taken apart by for_each_row; empty at the end, once the whole image is good.
   io::Result<std::string> next_block();

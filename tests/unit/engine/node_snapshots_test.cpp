@@ -62,6 +62,8 @@ TEST_F(OneNodeSnapshots, ASnapshotThatFindsNoRoomIsToldCountedAndTakenAtALaterIn
   EXPECT_TRUE(run_until([&] { return nodes[0].view->raft.counters().snapshots_failed >= 2; }, 20s)) << "tried again at an interval";
   EXPECT_EQ(metric("narad_metastore_snapshot_failures_total"), std::to_string(nodes[0].view->raft.counters().snapshots_failed));
   EXPECT_GE(log_lines(io::LogLevel::error, "raft: no snapshot could be taken"), 2u);
+  EXPECT_GE(log_lines(io::LogLevel::error, "metastore: could not copy the database for a raft snapshot"), 2u)
+      << "also when not even its file can be begun";
   EXPECT_EQ(create("meanwhile"), 201);
   EXPECT_EQ(ask(0, "GET", "/v1/topics/t3").status, 200);
   EXPECT_EQ(ask(0, "GET", "/readyz").status, 200);

@@ -15,6 +15,7 @@
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
 #include "raft/bytes.h"
+#include "sim/releases.h"
 #include "tests/support/images.h"
 #include "tests/support/topics.h"
 
@@ -278,6 +279,48 @@ TEST_F(FsmImageTest, AnImageOfANewerReleaseStopsTheNode) {
     MemorySource source(image);
     EXPECT_TRUE(fsm.install_image(source, 1002).ok()) << "the right release takes it";
   }));
+}
+
+// Of every release that is mixed in simulations, to every other: what each writes, and what each makes of it.
+TEST_F(FsmImageTest, ImagesCrossReleases) {
+  for (const sim::Release& from : sim::releases()) {
+    FsmSettings writer{.build = from.name, .newest_type = from.newest_type, .skips_unknown = from.skips_unknown, .writes_meta = from.writes_meta};
+    MemorySink sink;
+    other.volume().wipe();
+    uint64_t written = 0;
+    EXPECT_TRUE(with_fsm_on(other, [&](io::Env&, Fsm& fsm) {
+      ASSERT_TRUE(fsm.apply({create_entry(7, "a"), create_entry(8, "b"), create_entry(9, "a")}).ok());
+      written = fsm.digest();
+      const auto label = fsm.write_image(sink, 9);
+      ASSERT_TRUE(label.ok()) << label.error().to_text();
+      EXPECT_EQ(*label, 9u);
+    }, writer));
+    MemorySource head(sink.image);
+    ImageReader reader(head);
+    ASSERT_TRUE(reader.read_head(kHypotheticalEntryType).ok());
+    EXPECT_EQ(reader.state().applied_index, from.writes_meta ? 9u : 0u);
+    for (const sim::Release& to : sim::releases()) {
+      SCOPED_TRACE(from.name + " to " + to.name);
+      FsmSettings taker{.build = to.name, .newest_type = to.newest_type, .skips_unknown = to.skips_unknown, .writes_meta = to.writes_meta};
+      machine.volume().wipe();
+      EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+        ASSERT_TRUE(fsm.apply({create_entry(1, "old")}).ok());
+        MemorySource checked(sink.image);
+        EXPECT_TRUE(fsm.check_image(checked, 9).ok());
+        MemorySource mislabelled(sink.image);
+        EXPECT_EQ(fsm.check_image(mislabelled, 8).ok(), !from.writes_meta) << "only an index of its own can contradict the label";
+        MemorySource source(sink.image);
+        const io::Status installed = fsm.install_image(source, 9);
+        ASSERT_TRUE(installed.ok()) << installed.error().to_text();
+        EXPECT_EQ(fsm.applied_index(), 9u);
+        EXPECT_EQ(fsm.digest(), written);
+        EXPECT_EQ(fsm.audit()->digest_of_rows, written);
+        EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b"}));
+        ASSERT_TRUE(fsm.apply({create_entry(9, "c"), create_entry(10, "d")}).ok());
+        EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b", "d"})) << "what it holds is not applied again";
+      }, taker));
+    }
+  }
 }
 
 TEST_F(FsmImageTest, AnImageOfANewerFormatIsRefusedAndChangesNothing) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "io/sim/switches.h"
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
+#include "tests/support/images.h"
 #include "tests/support/topics.h"
 
 namespace {
@@ -288,6 +290,127 @@ TEST_F(FsmTest, ReadsNeverGoBackWhileEntriesAreApplied) {
       {.flush_bytes = 4000}));
 }
 
+// ---- A volume of its own ---------------------------------------------------------------------------------------------------
+
+// A disk on which fsm.db is where a volume is mounted.
+class Mounted final : public io::Disk {
+ public:
+  explicit Mounted(io::Disk& disk) : disk_(disk) {}
+  io::Status rename(std::string_view from, std::string_view to, io::Instant deadline) override {
+    const bool is_volume = from == "fsm.db" || to == "fsm.db";
+    return is_volume ? io::Status(io::fail(io::ErrorKind::busy, "fsm.db: a volume")) : disk_.rename(from, to, deadline);
+  }
+  io::Result<std::unique_ptr<io::File>> open(std::string_view path, io::OpenMode mode, io::Instant deadline) override {
+    return disk_.open(path, mode, deadline);
+  }
+  io::Status make_directory(std::string_view path, io::Instant deadline) override { return disk_.make_directory(path, deadline); }
+  io::Status remove(std::string_view path, io::Instant deadline) override { return disk_.remove(path, deadline); }
+  io::Result<std::vector<std::string>> list(std::string_view path, io::Instant deadline) override { return disk_.list(path, deadline); }
+  io::Result<io::FileInfo> stat(std::string_view path, io::Instant deadline) override { return disk_.stat(path, deadline); }
+  io::Status sync_directory(std::string_view path, io::Instant deadline) override { return disk_.sync_directory(path, deadline); }
+  io::Result<uint64_t> free_space(io::Instant deadline) override { return disk_.free_space(deadline); }
+  io::Result<std::unique_ptr<io::DirectoryLock>> lock(std::string_view path, io::Instant deadline) override {
+    return disk_.lock(path, deadline);
+  }
+
+ private:
+  io::Disk& disk_;
+};
+
+TEST_F(FsmTest, ADatabaseOnAVolumeOfItsOwnIsSetAsideWithinIt) {
+  auto on_volume = [this](const std::function<void(io::Env&)>& body) {
+    EXPECT_TRUE(live([&](io::Env& real) {
+      Mounted disk(real.disk);
+      io::Env env{real.clock, real.random, disk, real.net, real.store_lane, real.pool, real.kv, real.log};
+      body(env);
+    }));
+    world.run_for(1s);
+  };
+  auto with_open = [&](const std::function<void(Fsm&)>& body) {
+    on_volume([&](io::Env& env) {
+      auto fsm = Fsm::open(env, {});
+      ASSERT_TRUE(fsm.ok()) << fsm.error().to_text();
+      body(**fsm);
+      (*fsm)->close();
+    });
+  };
+  auto databases = [this] {
+    std::set<std::string> found;
+    for (const std::string& path : machine.volume().tree().files()) {
+      if (path.starts_with("fsm.db/0")) found.insert(path.substr(0, 13));
+    }
+    return found;
+  };
+  on_volume([](io::Env& env) { EXPECT_FALSE(Fsm::set_aside(env)->has_value()) << "an empty volume has nothing to set aside"; });
+  std::string image;
+  with_open([&](Fsm& fsm) {
+    EXPECT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    tests::MemorySink sink;
+    EXPECT_TRUE(fsm.write_image(sink, 1).ok());
+    image = sink.image;
+  });
+  // Twice: what was set aside first goes when the next is.
+  for (const char* const stale : {"fsm.db/000001", "fsm.db/000003"}) {
+    on_volume([&](io::Env& env) {
+      const auto moved = Fsm::set_aside(env);
+      ASSERT_TRUE(moved.ok()) << moved.error().to_text();
+      EXPECT_EQ(*moved, stale);
+      EXPECT_FALSE(Fsm::look(env)->holds_anything);
+      EXPECT_FALSE(Fsm::set_aside(env)->has_value()) << "and a second time, as after a crash";
+    });
+    with_open([&](Fsm& fsm) {
+      EXPECT_EQ(fsm.applied_index(), 0u);
+      EXPECT_TRUE(names(fsm).empty());
+      tests::MemorySource source(image);
+      EXPECT_TRUE(fsm.install_image(source, 1).ok());
+    });
+    with_open([&](Fsm& fsm) { EXPECT_EQ(names(fsm), std::vector<std::string>{"a"}); });
+    EXPECT_TRUE(databases().contains(stale)) << "kept for the operator";
+    EXPECT_EQ(databases().size(), 2u);
+  }
+  machine.volume().tree().erase("fsm.db/ACTIVE.stale");
+  with_open([&](Fsm& fsm) { EXPECT_EQ(names(fsm), std::vector<std::string>{"a"}); });
+  EXPECT_EQ(databases().size(), 1u) << "and removed once the operator is done with it";
+}
+
+TEST_F(FsmTest, ADatabaseIsSetAsideWithinItsVolumeInOneStepWhateverEndsIt) {
+  for (const FaultAction action : {FaultAction::kill, FaultAction::power_loss, FaultAction::error}) {
+    for (uint64_t nth = 1; nth <= 4; ++nth) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(action)) + " at " + std::to_string(nth));
+      machine.volume().wipe();
+      EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+        EXPECT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+        EXPECT_TRUE(fsm.flush().ok());
+        fsm.close();
+      }));
+      world.run_for(1s);
+      auto set_aside = [this] {
+        return live([](io::Env& real) {
+          Mounted disk(real.disk);
+          io::Env env{real.clock, real.random, disk, real.net, real.store_lane, real.pool, real.kv, real.log};
+          if (!Fsm::set_aside(env).ok()) return;
+          auto fsm = Fsm::open(env, {});
+          if (fsm.ok()) (*fsm)->close();
+        });
+      };
+      machine.volume().script({.action = action, .op = std::nullopt, .prefix = "fsm.db/", .nth = nth});
+      (void)set_aside();
+      machine.volume().clear_scripted();
+      world.run_for(1s);
+      EXPECT_TRUE(live([](io::Env& env) {
+        const auto held = Fsm::look(env);
+        ASSERT_TRUE(held.ok()) << held.error().to_text();
+        EXPECT_TRUE(!held->holds_anything || held->meta.state.applied_index == 1u);
+      }));
+      world.run_for(1s);
+      EXPECT_TRUE(set_aside());
+      world.run_for(1s);
+      EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) { EXPECT_EQ(fsm.applied_index(), 0u); }));
+      world.run_for(1s);
+    }
+  }
+}
+
 // ---- When the disk refuses -------------------------------------------------------------------------------------------------
 
 TEST_F(FsmTest, ARefusedWriteIsRetriedAndItsAnswersAreKept) {
@@ -398,6 +521,71 @@ TEST_F(FsmTest, AFailedSyncStopsItAtOnce) {
       },
       {.flush_bytes = 2000}));
   EXPECT_EQ(lines(io::LogLevel::warn, "metastore: could not write raft entry; retrying"), 0u);
+}
+
+TEST_F(FsmTest, ASyncThatFailsWhileItIsOpenedAnewStopsItAtOnceToo) {
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a")}).ok());
+    machine.volume().script({.action = FaultAction::no_space, .op = DiskOp::write, .prefix = kDatabase});
+    machine.volume().script({.action = FaultAction::error, .op = DiskOp::sync, .prefix = kDatabase});
+    const io::Instant began = env.now();
+    const auto answers = fsm.apply({create_entry(2, "b")});
+    ASSERT_FALSE(answers.ok()) << "what a failed sync has lost nobody knows: it is not tried again";
+    EXPECT_EQ(machine.volume().scripted_left(), 0u);
+    EXPECT_LT(env.now() - began, 1s);
+    EXPECT_TRUE(fsm.is_stopped());
+    EXPECT_EQ(fsm.stats().errors_storage, 2u);
+    keep_log();
+  }));
+  EXPECT_EQ(lines(io::LogLevel::warn, "metastore: could not write raft entry; retrying"), 1u);
+  EXPECT_EQ(lines(io::LogLevel::error, "metastore: stopped applying raft entries; this node leaves raft and exits"), 1u);
+  EXPECT_TRUE(with_fsm([](io::Env&, Fsm& fsm) {
+    EXPECT_EQ(fsm.applied_index(), 1u);
+    EXPECT_TRUE(fsm.apply({create_entry(2, "b")}).ok());
+  }));
+}
+
+TEST_F(FsmTest, ARefusedBatchIsNamedByItsFirstEntryThatIsNotApplied) {
+  EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
+    ASSERT_TRUE(fsm.apply({create_entry(1, "a"), create_entry(2, "b")}).ok());
+    machine.volume().set_capacity(machine.volume().used());
+    // The first is applied already; the second that counts is of type 3, the last of type 2.
+    const auto answers = fsm.apply({create_entry(2, "b"), delete_entry(4, "a"), update_entry(5, "b", 9)});
+    ASSERT_FALSE(answers.ok());
+    EXPECT_NE(answers.error().message.find("could not write raft entry at index 4 (entry type 3) to fsm.db"), std::string::npos)
+        << answers.error().message;
+    keep_log();
+  }));
+  int named = 0;
+  for (const auto& line : last_log) {
+    if (!line.text.starts_with("metastore: could not write raft entry") && !line.text.starts_with("metastore: stopped applying")) continue;
+    ++named;
+    EXPECT_NE(line.text.find("index=4"), std::string::npos) << line.text;
+    EXPECT_NE(line.text.find("entry_type=3"), std::string::npos) << line.text;
+  }
+  EXPECT_EQ(named, 2);
+}
+
+TEST_F(FsmTest, AReleaseWithoutItsIndexOnTheDiskKnowsByTheRowsWhetherARefusedWriteIsThere) {
+  for (const FaultAction action : {FaultAction::no_space, FaultAction::error}) {
+    for (uint64_t nth = 1; nth <= 3; ++nth) {
+      EXPECT_TRUE(with_fsm(
+          [&](io::Env&, Fsm& fsm) {
+            const raft::Index base = fsm.applied_index();
+            ASSERT_TRUE(fsm.apply({create_entry(base + 1, "a"), create_entry(base + 2, "a")}).ok());
+            machine.volume().script({.action = action, .op = DiskOp::write, .prefix = kDatabase, .nth = nth});
+            for (raft::Index index = base + 3; index <= base + 9; index += 2) {
+              const auto answers = fsm.apply({create_entry(index, "t" + std::to_string(index)), create_entry(index + 1, "a")});
+              ASSERT_TRUE(answers.ok()) << answers.error().to_text();
+              EXPECT_EQ(codes(answers), (std::vector<Code>{Code::ok, Code::already_exists}));
+            }
+          },
+          {.writes_meta = false}));
+      world.run_for(1s);
+      machine.volume().clear_scripted();
+      machine.volume().wipe();
+    }
+  }
 }
 
 TEST_F(FsmTest, AFlushThatFindsNoRoomIsMadeGood) {

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -155,7 +156,15 @@ void ingest(io::Env& env, rocksdb::DB& db, const std::string& path, const std::s
 
 TEST_F(TrustedIndexTest, ItHoldsOverFlushesMergesAndReopening) {
   raft::Index index = 0;
-  for (int life = 0; life < 6; ++life) {
+  const auto tables = [this] {
+    std::set<std::string> found;
+    for (const std::string& path : machine.volume().tree().files()) {
+      if (path.starts_with("fsm.db/") && path.ends_with(".sst")) found.insert(path);
+    }
+    return found;
+  };
+  std::set<std::string> seen;
+  for (int life = 0; life < 8; ++life) {
     with_fsm([&](Fsm& fsm) {
       EXPECT_EQ(fsm.applied_index(), index);
       apply(fsm, index, index + 60);
@@ -164,12 +173,15 @@ TEST_F(TrustedIndexTest, ItHoldsOverFlushesMergesAndReopening) {
         ASSERT_TRUE(fsm.flush().ok());
       }
     });
+    seen.merge(tables());
     const FsmHeld held = look();
     EXPECT_TRUE(held.is_trusted) << held.distrust;
     EXPECT_EQ(held.meta.state.applied_index, index);
     EXPECT_EQ(held.meta.store, kSettings.store);
     EXPECT_EQ(held.meta.cluster, kSettings.cluster);
   }
+  EXPECT_GT(seen.size(), 4u) << "flushes made tables";
+  EXPECT_LT(tables().size(), seen.size()) << "and merges put some of them together";
   EXPECT_EQ(board.probes["metastore: a database that was opened since its index was written is read whole"], 0u);
 }
 
@@ -367,7 +379,7 @@ TEST_F(TrustedIndexTest, ADatabaseIsSetAsideWholeAndANewOneBegins) {
     live([](io::Env& env) {
       auto moved = Fsm::set_aside(env);
       ASSERT_TRUE(moved.ok()) << moved.error().to_text();
-      EXPECT_TRUE(*moved);
+      EXPECT_EQ(*moved, "fsm.db.stale");
     });
     EXPECT_FALSE(look().holds_anything);
     with_fsm([&](Fsm& fsm) {
