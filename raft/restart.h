@@ -6,7 +6,7 @@
 //
 //    state machine            raft state                      joining server              other server
 //  1 newer_release: the newest entry type in it, or in the snapshot, is above this build's: refuse
-//  2 no_term_record: entries or a snapshot, but no record of term and vote: refuse
+//  2 no_term_record: entries or a snapshot, but no record of term and vote: refuse (a missing raft/stable: by StableStore::open, before)
 //  3 empty: nothing, and no raft state: start (an other server may bootstrap, unless a term is on record)
 //  4 no_raft_state: anything, and no raft state               set aside                   refuse
 //  5 foreign: another store's or cluster's, or a trusted      reset                       refuse

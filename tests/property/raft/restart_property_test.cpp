@@ -3,6 +3,10 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include "raft/restart.h"
 
 namespace {
@@ -44,6 +48,102 @@ RestartFacts draw_facts() {
     }
   }
   return facts;
+}
+
+// ---- The table, as it was asked for ------------------------------------------------------------------------------------------
+// Written from the specification's table and from nothing else: one line a row, in its order, without a word in common with the code.
+
+struct Told {
+  explicit Told(const RestartFacts& f)
+      : held(f.state_machine),
+        none(f.log_last == 0 && !f.snapshot),
+        snapshot(f.snapshot ? f.snapshot->index : 0),
+        // A log that has another term at the snapshot's index counts as one that ends there: what it holds behind it was never committed.
+        log_last(f.snapshot && f.log_term_at_snapshot && *f.log_term_at_snapshot != f.snapshot->term && snapshot > f.log_base ? snapshot
+                                                                                                                          : f.log_last),
+        // Below a log's begin everything is committed in the term that is on record there: a snapshot of another term is no part of it.
+        meets(f.snapshot && snapshot >= f.log_base &&
+              !(snapshot == f.log_base && f.log_term_at_snapshot && *f.log_term_at_snapshot != f.snapshot->term)),
+        ends(std::max(log_last, snapshot)),
+        begins(meets && log_last <= snapshot && (log_last < snapshot || log_last != f.log_last) ? snapshot : f.log_base),
+        there(snapshot != 0 && held.index == snapshot ? std::optional<Term>(f.snapshot->term) : f.log_term_at_index) {}
+
+  const StateMachineFacts& held;
+  bool none;
+  Index snapshot;
+  Index log_last;
+  bool meets;
+  Index ends;
+  Index begins;
+  std::optional<Term> there;  // the term that raft's state gives the state machine's index
+};
+
+struct Line {
+  Row row;
+  bool (*matches)(const RestartFacts& f, const Told& t);
+  Action (*joining)(const RestartFacts& f, const Told& t);
+  Action other;
+};
+
+template <Action action>
+Action always(const RestartFacts&, const Told&) {
+  return action;
+}
+
+const Line kTable[] = {
+    {Row::newer_release,
+     [](const RestartFacts& f, const Told& t) {
+       return t.held.newest_type > f.build.newest_type || (f.snapshot && f.snapshot->newest_type > f.build.newest_type);
+     },
+     always<Action::refuse>, Action::refuse},
+    {Row::no_term_record, [](const RestartFacts& f, const Told& t) { return !t.none && !f.has_term_record; }, always<Action::refuse>,
+     Action::refuse},
+    // Acknowledged once, and reached by nothing that is left: anything else.
+    {Row::hole, [](const RestartFacts& f, const Told& t) { return f.damaged_snapshot > t.ends; }, always<Action::reset>, Action::refuse},
+    {Row::empty, [](const RestartFacts&, const Told& t) { return !t.held.holds_anything && t.none; }, always<Action::start>, Action::start},
+    {Row::no_raft_state, [](const RestartFacts&, const Told& t) { return t.none; }, always<Action::set_aside>, Action::refuse},
+    {Row::foreign,
+     [](const RestartFacts& f, const Told& t) {
+       return t.held.holds_anything &&
+              ((t.held.store.is_known() && f.store.is_known() && t.held.store != f.store) ||
+               (t.held.cluster.is_known() && f.cluster.is_known() && t.held.cluster != f.cluster) ||
+               (t.held.is_trusted && t.held.term != 0 && t.there && *t.there != t.held.term));
+     },
+     always<Action::reset>, Action::refuse},
+    {Row::ahead, [](const RestartFacts&, const Told& t) { return t.held.is_trusted && t.held.index > t.ends; },
+     [](const RestartFacts& f, const Told& t) {
+       return t.meets ? Action::restore : f.log_base == 0 ? Action::set_aside : Action::reset;
+     },
+     Action::refuse},
+    {Row::held,
+     [](const RestartFacts&, const Told& t) { return t.held.is_trusted && t.held.index >= t.snapshot && t.held.index >= t.begins; },
+     always<Action::keep>, Action::keep},
+    {Row::behind, [](const RestartFacts&, const Told& t) { return t.meets; }, always<Action::restore>, Action::restore},
+    {Row::replayed,
+     [](const RestartFacts& f, const Told& t) { return !t.held.holds_anything && !f.snapshot && f.log_base == 0; },
+     always<Action::keep>, Action::keep},
+    {Row::rebuilt, [](const RestartFacts& f, const Told& t) { return !t.held.is_trusted && !f.snapshot && f.log_base == 0; },
+     always<Action::set_aside>, Action::set_aside},
+    {Row::replayed_onto,
+     [](const RestartFacts& f, const Told& t) {
+       return t.held.holds_anything && !t.held.is_trusted && !f.snapshot && f.damaged_snapshot == 0;
+     },
+     always<Action::rebase>, Action::rebase},
+    {Row::hole, [](const RestartFacts&, const Told&) { return true; }, always<Action::reset>, Action::refuse},
+};
+
+RC_GTEST_PROP(RestartTable, IsTheOneThatWasAskedForJoiningOrNot, ()) {
+  RestartFacts facts = draw_facts();
+  const Told told(facts);
+  const Line* line = kTable;
+  while (!line->matches(facts, told)) ++line;
+  for (const bool is_joining : {false, true}) {
+    facts.is_joining = is_joining;
+    const RestartDecision decision = decide_restart(facts);
+    RC_ASSERT(std::string(to_string(decision.row)) == to_string(line->row));
+    RC_ASSERT(static_cast<int>(decision.action) == static_cast<int>(is_joining ? line->joining(facts, told) : line->other));
+  }
+  RC_TAG(std::string(to_string(line->row)));
 }
 
 bool is_refusal_only(Row row) { return row == Row::newer_release || row == Row::no_term_record; }

@@ -298,6 +298,7 @@ void sweep(io::sim::FaultAction action) {
 // Scenarios PT-02 and PT-03.
 TEST(SnapshotReceive, AnInstallSurvivesAKillAtEveryDiskOperation) { sweep(io::sim::FaultAction::kill); }
 TEST(SnapshotReceive, AnInstallSurvivesALossOfPowerAtEveryDiskOperation) { sweep(io::sim::FaultAction::power_loss); }
+// Scenario SI-09.
 TEST(SnapshotReceive, AnInstallSurvivesAnErrorAtEveryDiskOperation) { sweep(io::sim::FaultAction::error); }
 TEST(SnapshotReceive, AnInstallSurvivesAFullDiskAtEveryDiskOperation) { sweep(io::sim::FaultAction::no_space); }
 

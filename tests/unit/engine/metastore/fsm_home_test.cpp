@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 
 #include "engine/metastore/database_options.h"
@@ -24,6 +25,25 @@ using namespace engine::metastore;
 using namespace std::chrono_literals;
 using raft::RestartRow;
 using Action = raft::RestartDecision::Action;
+using io::sim::FaultAction;
+
+// What a start leaves, whichever way it came there.
+struct End {
+  raft::Index applied = 0;  // by the database
+  uint64_t digest = 0;
+  raft::Index base = 0;  // of the log
+  raft::Index last = 0;
+  raft::Index snapshot = 0;
+  raft::Term term = 0;
+  bool is_rebuilding = false;
+
+  friend bool operator==(const End&, const End&) = default;
+};
+
+void PrintTo(const End& end, std::ostream* out) {
+  *out << "applied " << end.applied << " digest " << end.digest << " log after " << end.base << " to " << end.last << " snapshot "
+       << end.snapshot << " term " << end.term << (end.is_rebuilding ? " rebuilding" : "");
+}
 
 struct HomeTest : testing::Test {
   // What became of a start.
@@ -37,6 +57,7 @@ struct HomeTest : testing::Test {
     size_t errors = 0;  // logged while it was opened, refusals left aside
     size_t set_asides = 0;
     bool is_its_own = false;  // its rows are those that its index stands for
+    End end;
   };
 
   io::sim::Switchboard board;
@@ -92,6 +113,8 @@ struct HomeTest : testing::Test {
       }
       start.store = server.core().store();
       start.is_rebuilding = server.core().is_rebuilding();
+      start.end = {home.fsm().applied_index(), home.fsm().digest(),        server.core().log().base_index(), server.core().last_index(),
+                   server.core().snapshot().index, server.core().term(), start.is_rebuilding};
       if (topics > 0) {
         io::with_scope([&](io::Scope& scope) {
           scope.spawn("raft", [&] { server.run(); });
@@ -305,6 +328,103 @@ TEST_F(HomeTest, AHoleIsRefusedAndResetByAJoiner) {
   EXPECT_EQ(joined.row, RestartRow::hole);
   EXPECT_EQ(joined.refusal, "");
   EXPECT_TRUE(joined.is_rebuilding);
+}
+
+// ---- A start that something ends, at every file operation of it ------------------------------------------------------------------
+
+struct HomeSweep : HomeTest {
+  // From the files as they are: whatever strikes a start of that row, the next one, with room, ends in the same state. `last`: of raft's log.
+  void sweep(RestartRow row, raft::Index last = 0) {
+    const auto before = machine.volume().copy("");
+    const auto again = [&] {
+      world.run_for(1s);
+      machine.volume().clear_scripted();
+      machine.volume().wipe();
+      machine.volume().restore("", before);
+    };
+    const Start undisturbed = live(0);
+    ASSERT_EQ(undisturbed.row, row) << undisturbed.refusal;
+    ASSERT_EQ(undisturbed.refusal, "");
+    ASSERT_GT(undisturbed.mutations, 5u);
+    for (const FaultAction action : {FaultAction::kill, FaultAction::power_loss, FaultAction::no_space, FaultAction::error}) {
+      size_t struck = 0;
+      for (uint64_t nth = 1; nth <= undisturbed.mutations; ++nth) {
+        SCOPED_TRACE("action " + std::to_string(static_cast<int>(action)) + " at operation " + std::to_string(nth));
+        again();
+        machine.volume().script({.action = action, .op = std::nullopt, .prefix = "", .nth = nth});
+        (void)live(0);
+        struck += machine.volume().scripted_left() == 0 ? 1 : 0;
+        machine.volume().clear_scripted();
+        world.run_for(1s);
+        const Start next = live(0);
+        ASSERT_EQ(next.refusal, "");
+        EXPECT_TRUE(next.is_its_own);
+        // A reset that has set the database aside may leave raft's own state whole: the node goes on by it, and gives no vote all the same.
+        const bool goes_by_raft = row == RestartRow::foreign && next.end.is_rebuilding && next.end.base == 0 && next.end.last == last;
+        if (goes_by_raft) continue;
+        EXPECT_EQ(next.end, undisturbed.end);
+        EXPECT_EQ(next.topics, undisturbed.topics);
+      }
+      EXPECT_GT(struck, 5u);
+    }
+  }
+};
+
+TEST_F(HomeSweep, Row5AResetOfWhatIsNotItsOwn) {
+  io::sim::Machine& other = add("n2");
+  live(4, &other);
+  written = 0;
+  snapshot_threshold = 5;
+  live(20);
+  const raft::Index last = live(0).end.last;
+  lose("fsm.db");
+  machine.volume().restore("fsm.db", other.volume().copy("fsm.db"));
+  is_joining = true;
+  sweep(RestartRow::foreign, last);
+}
+
+TEST_F(HomeSweep, Row6ADatabaseAheadIsSetAside) {
+  live(3);
+  const auto older = machine.volume().copy("raft");
+  live(4);
+  lose("raft");
+  machine.volume().restore("raft", older);
+  is_joining = true;
+  sweep(RestartRow::ahead);
+}
+
+TEST_F(HomeSweep, Row6ADatabaseAheadIsRestoredOver) {
+  snapshot_threshold = 5;
+  live(20);
+  const auto older = machine.volume().copy("raft");
+  live(4);
+  lose("raft");
+  machine.volume().restore("raft", older);
+  is_joining = true;
+  sweep(RestartRow::ahead);
+}
+
+TEST_F(HomeSweep, Row8AnOlderDatabaseIsRestoredOver) {
+  live(3);
+  const auto older = machine.volume().copy("fsm.db");
+  snapshot_threshold = 5;
+  live(20);
+  lose("fsm.db");
+  machine.volume().restore("fsm.db", older);
+  sweep(RestartRow::behind);
+}
+
+TEST_F(HomeSweep, Row10ADatabaseThatIsNotTrustedIsRebuilt) {
+  live(3);
+  write_foreign();
+  sweep(RestartRow::rebuilt);
+}
+
+TEST_F(HomeSweep, Row11TheLogIsReplayedOntoIt) {
+  fill_and_compact();
+  write_foreign();
+  lose("raft/snapshots");
+  sweep(RestartRow::replayed_onto);
 }
 
 TEST_F(HomeTest, WithAForeignWriteUnnoticedItStaysInTheRows) {

@@ -90,6 +90,15 @@ struct Found {
   raft::Index index = 0;  // of the next life
 };
 
+// The entries up to the label again, as raft hands them over that knows of no install: what the image holds is not applied a second time.
+void replay(Fsm& fsm) {
+  for (const raft::Entry& entry : script(kLabel, "new")) {
+    EXPECT_TRUE(fsm.apply({entry}).ok());
+  }
+  EXPECT_EQ(fsm.applied_index(), kLabel);
+  EXPECT_EQ(fsm.audit()->digest_of_rows, image().digest);
+}
+
 Found sweep_step(uint64_t seed, FaultAction action, std::optional<DiskOp> op, uint64_t nth) {
   (void)image();  // made by a world of its own, outside this one
   One one(seed);
@@ -115,6 +124,7 @@ Found sweep_step(uint64_t seed, FaultAction action, std::optional<DiskOp> op, ui
       // Found by scans and by lookups.
       const auto last = (*fsm)->get_topic("new" + std::to_string(kLabel), env.after(std::chrono::seconds(5)));
       EXPECT_TRUE(last.ok() && *last != nullptr) << "operation " << nth;
+      replay(**fsm);
     } else if (!(*fsm)->is_stopped()) {
       EXPECT_EQ((*fsm)->applied_index(), kOld) << installed.error().to_text();
       EXPECT_EQ((*fsm)->audit()->digest_of_rows, old_digest);
@@ -135,6 +145,9 @@ Found sweep_step(uint64_t seed, FaultAction action, std::optional<DiskOp> op, ui
     }
     found.index = (*fsm)->applied_index();
     EXPECT_TRUE(found.index == kOld || found.index == kLabel) << found.index;
+    if (found.index == kLabel) {
+      replay(**fsm);
+    }
     const uint64_t digest = found.index == kOld ? old_digest : image().digest;
     EXPECT_EQ((*fsm)->digest(), digest) << "operation " << nth;
     EXPECT_EQ((*fsm)->audit()->digest_of_rows, digest) << "operation " << nth;

@@ -171,8 +171,20 @@ TEST_F(ApplyScenario, AnswersAndDigestsAreEqualWhateverAReplicasSettingsClockAnd
     cluster[1].machine->clock().set_drift_ppm(-90);
     cluster[1].machine->clock().jump_wall(std::chrono::hours(24 * 365));
     cluster[2].machine->set_slow_percent(300);
-    cluster.lead();
+    cluster[1].settings.build = "narad of another build";
+    // The bounds of raft's stores and the room on the disk are each one's own too.
+    for (size_t i = 0; i < 3; ++i) {
+      cluster.options.log.segment_bytes = 4096u << i;
+      cluster.options.snapshots.threshold = std::vector<raft::Index>{1'000'000, 7, 40}[i];
+      cluster.options.snapshots.store.chunk_bytes = 1024u << i;
+      cluster.start(i);
+    }
+    ASSERT_GE(cluster.await_leader(), 0);
+    cluster.world.run_for(500ms);
     ASSERT_TRUE(cluster.make_leader(0));
+    for (uint64_t nth = 1; nth <= 3; ++nth) {
+      cluster.volume(1).script({.action = io::sim::FaultAction::no_space, .op = io::sim::DiskOp::write, .prefix = "fsm.db/", .nth = 30 * nth});
+    }
     const rc::Random random(seed);
     const auto commands = rc::gen::resize(60, rc::gen::container<tests::Commands>(250, tests::any_command()))(random).value();
     size_t done = 0;
@@ -190,6 +202,7 @@ TEST_F(ApplyScenario, AnswersAndDigestsAreEqualWhateverAReplicasSettingsClockAnd
     ASSERT_TRUE(cluster.all_level());
     EXPECT_EQ(cluster[0].answers.size(), commands.size());
     EXPECT_GT(cluster[2].answers.size(), commands.size() / 3);
+    EXPECT_EQ(cluster.volume(1).scripted_left(), 0u);
     EXPECT_TRUE(cluster.all_agree());
   }
 }
