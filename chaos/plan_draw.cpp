@@ -426,7 +426,7 @@ class Drawer {
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
         {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
-        {Kind::fault_at, 45, 1},   {Kind::move, 10, 3},
+        {Kind::fault_at, 45, 1},   {Kind::move, 14, 3},
     };
     Stream choices = stream("faults");
     for (const Choice& choice : kChoices) {
@@ -436,8 +436,20 @@ class Drawer {
         draw_kind(choice.kind, mean);
       }
     }
+    keep_stores_of_the_moved();
     draw_duels();
     draw_releases();
+  }
+
+  // A server that has lost what it knew goes by the addresses of its first start: no servers move where stores are lost.
+  void keep_stores_of_the_moved() {
+    const auto loses_store = [](const Decision& decision) {
+      return decision.kind == Kind::store_old || decision.kind == Kind::store_gone || decision.kind == Kind::store_blind ||
+             decision.kind == Kind::store_foreign || decision.kind == Kind::rejoin;
+    };
+    if (std::any_of(plan_.decisions.begin(), plan_.decisions.end(), loses_store)) {
+      std::erase_if(plan_.decisions, [](const Decision& decision) { return decision.kind == Kind::move; });
+    }
   }
 
   // Two leaders in turn are cut off right after what they did last: the first with an entry that nobody else has, the next one
