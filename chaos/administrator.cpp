@@ -73,14 +73,10 @@ void Administrator::tick() {
         step = next_step(node, configuration);
       }
     }
-    // Who does not know yet where it is cannot answer it, and learns it from another leader only.
-    const bool is_unheard = is_moving_ && !do_all_agree();
     if (step) {
       ask(leader, *step);
-    } else if (is_unheard && leader == moved_) {
-      transfer(leader, -1);
     } else if (is_committed && leads_newest_term(leader) && (is_restoring_ || world_.now() >= comes_back_) &&
-               !is_unheard) {
+               (is_restoring_ || !is_moving_ || do_all_agree())) {
       is_done = true;
     }
   }

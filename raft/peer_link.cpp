@@ -40,6 +40,7 @@ void PeerLink::set_address(std::string address) {
   if (address == address_) return;
   SOMETIMES("raft: address of a server changed");
   address_ = std::move(address);
+  is_heard_address_next_ = false;
   drop_connection();
 }
 
@@ -103,8 +104,13 @@ void PeerLink::note_dial_failure(const io::Error& error) {
 // Connects and greets. The stream that comes back is ready for messages.
 io::Result<std::unique_ptr<io::Stream>> PeerLink::connect() {
   self_.cluster = cluster_;
-  auto greeted = dial(env_, address_, self_, env_.after(settings_.dial_timeout));
-  if (!greeted.ok()) return greeted.error();
+  const bool tries_heard = is_heard_address_next_ && !heard_address_.empty() && heard_address_ != address_;
+  auto greeted = dial(env_, tries_heard ? heard_address_ : address_, self_, env_.after(settings_.dial_timeout));
+  if (!greeted.ok()) {
+    is_heard_address_next_ = !tries_heard;
+    return greeted.error();
+  }
+  if (tries_heard) SOMETIMES("raft: a server is found where it says that it listens");
   incoming_ = std::move(greeted->frames);
   return std::move(greeted->stream);
 }

@@ -48,6 +48,9 @@ class PeerLink {
   bool send(Message&& message);
 
   void set_address(std::string address);
+  // Where the other server says that it listens. Tried in turn with the configured address while that does not lead to it: a server that
+  // missed a change of address could not answer one that has moved, and would never learn of the change from it.
+  void set_heard_address(std::string address) { heard_address_ = std::move(address); }
   // The other server is known to be up (it has just connected): dials at once instead of waiting for its next try.
   void nudge();
 
@@ -73,6 +76,8 @@ class PeerLink {
   const ClusterId& cluster_;
   const ServerId to_;
   std::string address_;
+  std::string heard_address_;      // empty: none
+  bool is_heard_address_next_ = false;
   io::RandomStream random_;
   std::uint64_t& messages_dropped_;
 

@@ -99,7 +99,10 @@ void RaftServer::receive(io::Stream& stream, wire::FrameReader& reader, const wi
     SOMETIMES("raft: a server outside the configuration is answered");
     link_to(hello.from, hello.address);
   }
-  if (const auto link = links_.find(hello.from); link != links_.end()) link->second.link->nudge();
+  if (const auto link = links_.find(hello.from); link != links_.end()) {
+    link->second.link->set_heard_address(hello.address);
+    link->second.link->nudge();
+  }
 
   std::uint64_t received = 0;
   std::uint64_t acknowledged = 0;

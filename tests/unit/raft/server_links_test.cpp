@@ -134,20 +134,15 @@ TEST_F(ServerLinks, AGreetingThatIsNotForThisServerIsRefusedWithItsReasonAndNoth
   EXPECT_TRUE(servers.world.violations().empty());
 }
 
-TEST_F(ServerLinks, AServerWhoseAddressLeadsToAnotherIsLeftOutUntilTheAddressIsPutRight) {
+TEST_F(ServerLinks, AServerWhoseAddressLeadsToAnotherIsReachedWhereItSaysThatItListens) {
   ServerWorld servers(2);
   servers.members[2].second = servers[1].address;  // n3 is looked for where n2 lives
   const size_t leader = lead(servers);
-  ASSERT_NE(leader, 2u) << "nobody's vote reaches n3";
   write(servers, leader, "before");
-  servers.world.run_for(30s);
+  EXPECT_TRUE(servers.all_applied({"before"}, 10s));
   const raft::ServerId lost = servers.members[2].first;
-  EXPECT_GT(board.probes["raft: greeting refused by the other server"], 5u) << "it is tried again and again";
-  EXPECT_EQ(lines(servers, leader, "raft: no connection to a server", "refused by n3: looks for server n3, this is n2"), 1u)
-      << "and said once a minute";
-  ASSERT_NE(peer(servers[leader].server->status(), lost), nullptr);
-  EXPECT_FALSE(peer(servers[leader].server->status(), lost)->is_connected);
-  EXPECT_TRUE(servers[2].state_machine->commands.empty());
+  EXPECT_GT(board.probes["raft: greeting refused by the other server"], 0u);
+  EXPECT_GT(board.probes["raft: a server is found where it says that it listens"], 0u);
 
   ConfigurationChange change;
   change.kind = ConfigurationChange::Kind::change_address;
@@ -156,11 +151,57 @@ TEST_F(ServerLinks, AServerWhoseAddressLeadsToAnotherIsLeftOutUntilTheAddressIsP
   auto call = servers.change(leader, change);
   ASSERT_TRUE(servers.run_until([&] { return call->done; }, 6s));
   ASSERT_TRUE(call->answer.ok()) << call->answer.reason;
-  EXPECT_TRUE(servers.all_applied({"before"}, 5s));
   EXPECT_GT(board.probes["raft: address of a server changed"], 0u);
-  ASSERT_NE(peer(servers[leader].server->status(), lost), nullptr);
-  EXPECT_TRUE(peer(servers[leader].server->status(), lost)->is_connected);
+  EXPECT_TRUE(servers.run_until([&] { return peer(servers[leader].server->status(), lost)->is_connected; }, 5s));
   EXPECT_EQ(peer(servers[leader].server->status(), lost)->address, servers[2].address);
+  EXPECT_TRUE(servers.world.violations().empty());
+}
+
+TEST_F(ServerLinks, AServerThatCannotBeReachedIsTriedAgainAndSaidOnceAMinute) {
+  ServerWorld servers(2);
+  const size_t leader = lead(servers);
+  const size_t down = (leader + 1) % 3;
+  servers[down].machine->kill();
+  servers.world.run_for(30s);
+  const raft::ServerId lost = servers.members[down].first;
+  EXPECT_EQ(lines(servers, leader, "raft: no connection to a server", lost), 1u);
+  ASSERT_NE(peer(servers[leader].server->status(), lost), nullptr);
+  EXPECT_FALSE(peer(servers[leader].server->status(), lost)->is_connected);
+  servers.world.run_for(60s);
+  EXPECT_EQ(lines(servers, leader, "raft: no connection to a server", lost), 2u);
+  servers.start(down);
+  EXPECT_TRUE(servers.run_until([&] { return peer(servers[leader].server->status(), lost)->is_connected; }, 5s));
+}
+
+// Found by the simulator (seed 186): it answered where the one that had moved had been, and nobody could lead any more.
+TEST_F(ServerLinks, AServerThatMissedAMoveAnswersTheMovedOneAllTheSame) {
+  ServerWorld servers(4);
+  const size_t leader = lead(servers);
+  const size_t moving = (leader + 1) % 3;
+  const size_t cut_off = (leader + 2) % 3;
+  write(servers, leader, "before");
+  ASSERT_TRUE(servers.all_applied({"before"}, 5s));
+  for (const size_t i : {leader, moving}) servers.world.network().cut_both(*servers[i].machine, *servers[cut_off].machine);
+  ConfigurationChange change;
+  change.kind = ConfigurationChange::Kind::change_address;
+  change.id = servers.members[moving].first;
+  change.address = servers.members[moving].first + ":7950";
+  auto call = servers.change(leader, change);
+  ASSERT_TRUE(servers.run_until([&] { return call->done; }, 6s));
+  ASSERT_TRUE(call->answer.ok()) << call->answer.reason;
+  servers[moving].machine->kill();
+  servers[moving].address = change.address;
+  servers.start(moving);
+  ASSERT_TRUE(servers.run_until([&] {
+    return servers.is_up(moving) && servers[moving].server->applied_index() == servers[leader].server->applied_index();
+  }, 5s));
+  // Only the moved one and the one that knows nothing of it are left: the moved one alone has the log to lead.
+  servers[leader].machine->kill();
+  servers.world.network().heal_both(*servers[moving].machine, *servers[cut_off].machine);
+  ASSERT_TRUE(servers.run_until([&] { return servers[moving].server->is_leader(); }, 10s));
+  write(servers, moving, "after");
+  EXPECT_TRUE(servers.run_until([&] { return servers[cut_off].server->applied_index() == servers[moving].server->applied_index(); }, 5s));
+  EXPECT_EQ(peer(servers[moving].server->status(), servers.members[cut_off].first)->is_connected, true);
   EXPECT_TRUE(servers.world.violations().empty());
 }
 
@@ -183,7 +224,7 @@ TEST_F(ServerLinks, AServerThatMovesIsFoundAtItsNewAddressByAllAndAfterARestartT
   ASSERT_TRUE(servers.run_until([&] { return board.probes["raft: address of a server changed"] >= 2; }, 5s))
       << "on the leader and on the third";
   servers.world.run_for(3s);
-  EXPECT_FALSE(peer(servers[leader].server->status(), change.id)->is_connected) << "nobody listens there yet";
+  EXPECT_TRUE(peer(servers[leader].server->status(), change.id)->is_connected) << "nobody listens there yet, and it still says where it does";
   write(servers, leader, "meanwhile");
 
   servers[moving].machine->kill();
