@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/metastore/answer.h"
+#include "engine/metastore/envelope.h"
 #include "engine/metastore/fsm.h"
 #include "engine/metastore/image.h"
 #include "io/crc32c.h"
@@ -15,7 +16,6 @@
 #include "io/sim/volume.h"
 #include "io/sim/world.h"
 #include "raft/bytes.h"
-#include "sim/releases.h"
 #include "tests/support/images.h"
 #include "tests/support/topics.h"
 
@@ -281,10 +281,14 @@ TEST_F(FsmImageTest, AnImageOfANewerReleaseStopsTheNode) {
   }));
 }
 
-// Of every release that is mixed in simulations, to every other: what each writes, and what each makes of it.
+// From every release to every other: what each writes, and what each makes of it.
 TEST_F(FsmImageTest, ImagesCrossReleases) {
-  for (const sim::Release& from : sim::releases()) {
-    FsmSettings writer{.build = from.name, .newest_type = from.newest_type, .skips_unknown = from.skips_unknown, .writes_meta = from.writes_meta};
+  const FsmSettings kReleases[] = {
+      {.build = "3.0.1", .newest_type = kEveryReleaseEntryType, .skips_unknown = true, .writes_meta = false},
+      {.build = "3.1.0", .newest_type = kNewestEntryTypeOf31},
+      {.build = "3.2.0", .newest_type = kNewestEntryType},
+      {.build = "next", .newest_type = kHypotheticalEntryType}};
+  for (const FsmSettings& from : kReleases) {
     MemorySink sink;
     other.volume().wipe();
     uint64_t written = 0;
@@ -294,14 +298,13 @@ TEST_F(FsmImageTest, ImagesCrossReleases) {
       const auto label = fsm.write_image(sink, 9);
       ASSERT_TRUE(label.ok()) << label.error().to_text();
       EXPECT_EQ(*label, 9u);
-    }, writer));
+    }, from));
     MemorySource head(sink.image);
     ImageReader reader(head);
     ASSERT_TRUE(reader.read_head(kHypotheticalEntryType).ok());
     EXPECT_EQ(reader.state().applied_index, from.writes_meta ? 9u : 0u);
-    for (const sim::Release& to : sim::releases()) {
-      SCOPED_TRACE(from.name + " to " + to.name);
-      FsmSettings taker{.build = to.name, .newest_type = to.newest_type, .skips_unknown = to.skips_unknown, .writes_meta = to.writes_meta};
+    for (const FsmSettings& to : kReleases) {
+      SCOPED_TRACE(from.build + " to " + to.build);
       machine.volume().wipe();
       EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
         ASSERT_TRUE(fsm.apply({create_entry(1, "old")}).ok());
@@ -318,7 +321,7 @@ TEST_F(FsmImageTest, ImagesCrossReleases) {
         EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b"}));
         ASSERT_TRUE(fsm.apply({create_entry(9, "c"), create_entry(10, "d")}).ok());
         EXPECT_EQ(names(fsm), (std::vector<std::string>{"a", "b", "d"})) << "what it holds is not applied again";
-      }, taker));
+      }, to));
     }
   }
 }
