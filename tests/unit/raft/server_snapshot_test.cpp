@@ -38,10 +38,10 @@ struct SnapshotWorld : ServerWorld {
     follower = (first_leader + 1) % static_cast<size_t>(count);
   }
 
-  // Writes `count` commands one after another through whoever leads.
-  void write(int count) {
+  // Writes `count` commands of a little more than `filler` bytes one after another through whoever leads.
+  void write(int count, size_t filler = 60) {
     for (int i = 0; i < count; ++i) {
-      const std::string command = "command " + std::to_string(written.size()) + std::string(60, '.');
+      const std::string command = "command " + std::to_string(written.size()) + std::string(filler, '.');
       for (int tries = 0; tries < 100; ++tries) {
         const int now = await_leader();
         NARAD_CHECK(now >= 0, "a majority elects a leader");
@@ -461,7 +461,7 @@ TEST(ServerSnapshot, AFollowerWithoutRoomTakesTheImageWhenThereIsRoom) {
 // Scenario SC-07.
 TEST(ServerSnapshot, ADamagedNewestSnapshotIsPassedOverForTheOneBefore) {
   SnapshotWorld servers(7);
-  servers.write(20);
+  servers.write(20, 1000);  // snapshots are further apart than a segment of the log is long
   ASSERT_TRUE(servers.all_compacted());
   servers[servers.follower].machine->kill();
   auto& volume = servers[servers.follower].machine->volume();
