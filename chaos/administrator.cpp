@@ -122,7 +122,12 @@ std::optional<ConfigurationChange> Administrator::next_step(int node, const raft
   change.address = world_.cluster_address(node);
   const raft::Server* server = configuration.find(change.id);
   const bool is_wanted = is_restoring_ || world_.now() >= comes_back_;
-  if (is_wanted && server == nullptr) {
+  const bool is_on_another_volume = server != nullptr && server->store.is_known() && world_.view(node) != nullptr &&
+                                    world_.view(node)->raft.core().store() != server->store;
+  if (is_wanted && is_on_another_volume) {
+    // It counts for nothing, and is never promoted: out first, and in again.
+    change.kind = server->voter ? ConfigurationChange::Kind::demote : ConfigurationChange::Kind::remove;
+  } else if (is_wanted && server == nullptr) {
     change.kind = ConfigurationChange::Kind::add;
   } else if (is_wanted && server->address != change.address) {
     change.kind = ConfigurationChange::Kind::change_address;

@@ -163,6 +163,8 @@ constexpr Floor kFloors[] = {
      "OneStoppedNode.AFlushThatFailedInTheBackgroundIsMadeGoodWithoutAWrite"},
     {"metastore: a failed sync stops the node"},
     {"metastore: a flush is due while one is under way", 0, "FsmTest.OneFlushRunsAtATimeAndWhatCameMeanwhileIsFlushedByTheNext"},
+    {"metastore: a flush meets a reopened database that is not known yet", 0,
+     "FsmTest.AFlushOfMoreThanAReopenedDatabaseHoldsIsPutOff"},
     {"metastore: a flush that was asked for fails"},
     {"metastore: a refused write worked on retry"},
     {"metastore: a release without its index on the disk knows a reopened database by its rows", 0,

@@ -561,7 +561,11 @@ Database::FlushStep Database::flush_towards(raft::Index index) {
     step.status = io::fail(io::ErrorKind::busy, directory_ + " is closed while a failed write is sorted out");
     return step;
   }
-  NARAD_CHECK(index <= state_.applied_index, "a flush up to an entry that was not applied");
+  if (index > state_.applied_index) {
+    SOMETIMES("metastore: a flush meets a reopened database that is not known yet");
+    step.status = io::fail(io::ErrorKind::busy, directory_ + " is behind what was applied while a failed write is sorted out");
+    return step;
+  }
   note_flush();
   if (durable_index_ < index && !is_flushing()) {
     begin_flush();

@@ -459,6 +459,20 @@ TEST_F(FsmTest, ReadsDuringARetryAreBusyAtMost) {
   }));
 }
 
+// Between opening a database anew and knowing what it holds, a flush that was under way looks again (seed 284).
+TEST_F(FsmTest, AFlushOfMoreThanAReopenedDatabaseHoldsIsPutOff) {
+  EXPECT_TRUE(with_fsm([&](io::Env& env, Fsm&) {
+    Database::Settings settings;
+    settings.may_create = true;
+    Database reopened(env.kv, "reopened", settings);
+    (void)env.store_lane.run([&] {
+      EXPECT_TRUE(reopened.open().ok());
+      EXPECT_TRUE(reopened.flush_towards(7).status.is(io::ErrorKind::busy));
+      reopened.close();
+    });
+  }));
+}
+
 // As when the node is told to stop meanwhile.
 TEST_F(FsmTest, ACancelledRetryLeavesAMetastoreThatIsClosedAndSaysSo) {
   EXPECT_TRUE(with_fsm([&](io::Env&, Fsm& fsm) {
