@@ -131,8 +131,12 @@ class Drawer {
 
   // The settings of production, and entries enough to reach them.
   void draw_production() {
+    is_production_ = true;
     Setup& setup = plan_.setup;
     const Setup defaults;
+    setup.unapplied_bytes = defaults.unapplied_bytes;
+    setup.applying_bytes = defaults.applying_bytes;
+    setup.link_queue_bytes = defaults.link_queue_bytes;
     setup.snapshot_threshold = defaults.snapshot_threshold;
     setup.snapshot_interval = 2s;
     setup.trailing = defaults.trailing;
@@ -460,7 +464,7 @@ class Drawer {
     if (plan_.setup.nodes < 3 || draws.below(3) != 0) {
       return;
     }
-    if (draws.below(3) != 0) {
+    if (draws.below(3) != 0 && !is_production_) {
       plan_.setup.append_entries_max = 1;
     }
     const io::Duration round = plan_.setup.election_max;
@@ -569,6 +573,7 @@ class Drawer {
 
   io::SeededRandom random_;
   Plan plan_;
+  bool is_production_ = false;
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "engine/metastore/database_options.h"
 
+#include <rocksdb/cache.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/memory_allocator.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 
 #include <limits>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +40,14 @@ class BucketOfKey final : public rocksdb::SliceTransform {
   bool InDomain(const rocksdb::Slice& key) const override { return key.ToStringView().find('/') != std::string_view::npos; }
 };
 
+class ExactMemory final : public rocksdb::MemoryAllocator {
+ public:
+  const char* Name() const override { return "narad.exact"; }
+  void* Allocate(size_t bytes) override { return ::operator new(bytes); }
+  void Deallocate(void* memory) override { ::operator delete(memory); }
+  size_t UsableSize(void*, size_t bytes) const override { return bytes; }
+};
+
 constexpr size_t kBlockBytes = 16u << 10;
 
 rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> cache) {
@@ -52,10 +63,15 @@ rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> ca
 
 }  // namespace
 
-// Few shards: a table's index is to find room in one.
+// One shard: which of several a block falls into follows from how many databases this process has opened, and with it what a full
+// cache gives up. Blocks count as large as they are, whatever the heap made of it, for the same reason.
 std::shared_ptr<rocksdb::Cache> block_cache(size_t bytes) {
-  constexpr int kShardBits = 2;
-  return rocksdb::NewLRUCache(bytes, kShardBits);
+  rocksdb::LRUCacheOptions options;
+  options.capacity = bytes;
+  options.num_shard_bits = 0;
+  options.metadata_charge_policy = rocksdb::kDontChargeCacheMetadata;
+  options.memory_allocator = std::make_shared<ExactMemory>();
+  return rocksdb::NewLRUCache(options);
 }
 
 rocksdb::Options database_options(rocksdb::Env* env, bool create, std::shared_ptr<rocksdb::Cache> cache) {

@@ -1,5 +1,11 @@
-// Replaces RocksDB's source of unique ids (time, process id, random device), which would make every run different: the
-// library calls this one where a program defines it, which only the shared library allows.
+// Replaces what RocksDB asks of the machine behind its Env's back, which would make every run different: unique ids (time, process id,
+// random device), how much memory an allocation really took (which follows from everything that was allocated before, and moves what a
+// full cache gives up), and the processor that it runs on. The library calls these where a program defines them, which only the shared
+// library allows.
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
 
 #include <cstdint>
 
@@ -25,3 +31,18 @@ void GenerateRawUniqueId(uint64_t* high, uint64_t* low, bool) {
 }
 
 }  // namespace rocksdb
+
+// 0: not known. RocksDB then counts what it asked for, or nothing.
+extern "C" size_t malloc_usable_size(void* memory) noexcept {
+  if (io::sim::World::current() != nullptr) return 0;
+  using Function = size_t (*)(void*);
+  static const auto kReal = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "malloc_usable_size"));
+  return kReal == nullptr ? 0 : kReal(memory);
+}
+
+extern "C" int sched_getcpu() noexcept {
+  if (io::sim::World::current() != nullptr) return 0;
+  using Function = int (*)();
+  static const auto kReal = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "sched_getcpu"));
+  return kReal == nullptr ? 0 : kReal();
+}
