@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <sched.h>
 
 #include <cstdint>
 
