@@ -38,6 +38,7 @@ Driver::Driver(sim::World& world, const Plan& plan) : world_(world), plan_(plan)
   for (int i = 0; i < world.node_count(); ++i) {
     capacities_.push_back(world.machine(i).volume().capacity());
     snapshot_damaged_until_.emplace_back();
+    log_damaged_until_.emplace_back();
     DiskWork& work = work_.emplace_back(world, i);
     world.machine(i).volume().set_observer([&work](io::sim::DiskOp op, std::string_view path) { work.observe(op, path); });
   }
@@ -419,6 +420,9 @@ void Driver::shrink_room(int node, const Decision& decision) {
 void Driver::damage_log(int node, const Decision& decision, io::RandomStream& draws) {
   namespace format = raft::log_format;
   constexpr int kLaterBatchesMin = 4;
+  if (world_.now() <= log_damaged_until_[static_cast<size_t>(node)]) {
+    return;
+  }
   io::sim::Volume& volume = world_.machine(node).volume();
   const std::string folder = std::string(format::kDirectory) + "/";
   for (const std::string& path : volume.tree().files()) {
@@ -444,6 +448,7 @@ void Driver::damage_log(int node, const Decision& decision, io::RandomStream& dr
     }
     const uint64_t place = *oldest + format::kBatchHeaderBytes + draws.below(format::kEntryHeaderBytes);
     const int bit = static_cast<int>(draws.below(8));
+    log_damaged_until_[static_cast<size_t>(node)] = world_.now() + decision.span;
     volume.flip_bit(path, place, bit);
     // The node does not start meanwhile, but another fault may have put a whole file in this one's place.
     const auto bit_of = [bit](const std::string& bytes, uint64_t at) { return at < bytes.size() ? (bytes[at] >> bit & 1) : -1; };

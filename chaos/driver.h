@@ -64,6 +64,7 @@ class Driver {
   std::vector<Armed> armed_;
   std::deque<DiskWork> work_;  // by node
   std::vector<io::Instant> snapshot_damaged_until_;  // by node: one bit at a time, so that each is right again
+  std::vector<io::Instant> log_damaged_until_;       // likewise
   std::vector<uint64_t> capacities_;
   uint64_t struck_ = 0;
   bool is_healed_ = false;
