@@ -197,7 +197,7 @@ TEST_F(FullDisksTest, AFullRaftLogMakesTheLeaderGiveWayAndGoesOnOnceThereIsRoom)
       }
     });
   }
-  EXPECT_TRUE(eventually([&] { return lines(struck, full) == 1; }, 120s));
+  EXPECT_TRUE(eventually([&] { return lines(struck, full) == 1; }, 600s));
   is_full = true;
   for (std::thread& writer : writers) {
     writer.join();
