@@ -56,7 +56,7 @@ int write_row(io::Env& env) {
 }  // namespace
 
 // Whether the node will notice that the store is not what it was.
-bool Stores::may_go(int node, Store store, raft::Index reaches) const {
+bool Stores::may_go(int node, Store store, raft::Index reaches, bool is_for_good) const {
   const engine::NodeView* view = world_.view(node);
   if (view == nullptr || is_restoring_) {
     return false;
@@ -64,8 +64,8 @@ bool Stores::may_go(int node, Store store, raft::Index reaches) const {
   for (const Away& away : away_) {
     if (away.node == node && !away.is_over) return false;
   }
-  if (store == Store::raft && node == joined_) {
-    return false;  // it would not refuse, and has given votes that an older record does not know
+  if (node == joined_ && !is_for_good) {
+    return false;  // it would not refuse: it would give up what the others may need, at a moment when no operator takes it out
   }
   // A release that keeps no trusted index cannot tell.
   if (store == Store::raft && !(world_.release(node).writes_meta && world_.running_release(node).writes_meta)) {
@@ -187,7 +187,8 @@ void Stores::exchange(int node, int other, io::Duration down, io::Duration span)
 
 bool Stores::lose(int node, Store store, int other, io::Duration down) {
   const bool is_there = world_.view(other) != nullptr && world_.view(other)->fsm.applied_index() > 0;
-  if (joined_ >= 0 || world_.node_count() < 3 || !may_go(node, store, 0) || (store == Store::metastore && (node == other || !is_there))) {
+  const bool is_first = joined_ < 0 || joined_ == node;
+  if (!is_first || world_.node_count() < 3 || !may_go(node, store, 0, true) || (store == Store::metastore && (node == other || !is_there))) {
     return false;
   }
   joined_ = node;

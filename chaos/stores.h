@@ -40,7 +40,8 @@ class Stores {
   // The node is killed and finds the metastore of `other`, as it is at that moment, in its own one's place.
   void exchange(int node, int other, io::Duration down, io::Duration span);
   // The node is killed, has lost `store` for good (metastore: finds that of `other` in its place), and starts as one that joins, which
-  // the cluster brings up anew. Once in a run: one copy the cluster can do without. False when nothing was done.
+  // the cluster brings up anew, once it has been taken out: the caller's part. Only one node in a run: one copy the cluster can do
+  // without. No other fault of this kind strikes it from then on. False when nothing was done.
   bool lose(int node, Store store, int other, io::Duration down);
   // The node is killed, another program writes a row into its metastore, and it starts after `down`.
   void write_foreign_row(int node, io::Duration down);
@@ -56,7 +57,7 @@ class Stores {
     bool is_over = false;
   };
 
-  bool may_go(int node, Store store, raft::Index reaches) const;
+  bool may_go(int node, Store store, raft::Index reaches, bool is_for_good = false) const;
   void replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span);
   Away& take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span);
   void end(Away& away);
