@@ -52,6 +52,15 @@ constexpr std::array<Row, kDefenceCount> kRows{{
     {Defence::no_reread_after_barrier, "no-reread-after-barrier", "the decision stands on the read made before the barrier"},
     {Defence::assignments_before_caught_up, "assignments-before-caught-up",
      "ownership is served before the node has caught up since its start"},
+    {Defence::gate_ignores_dead, "gate-ignores-dead", "dead members do not hold a type back"},
+    {Defence::gate_ignores_unrecorded, "gate-ignores-unrecorded", "servers without a member record do not hold a type back"},
+    {Defence::gate_drops_stopped_report, "gate-drops-stopped-report", "the last report of a stopped node is forgotten"},
+    {Defence::older_joiner_admitted, "older-joiner-admitted", "a joiner of an older release is admitted"},
+    {Defence::dead_mark_over_newer_heartbeat, "dead-mark-over-newer-heartbeat",
+     "a dead mark stands although a newer heartbeat committed"},
+    {Defence::placement_replaces_owner, "placement-replaces-owner", "a placement overwrites an owner on record"},
+    {Defence::rows_survive_topic, "rows-survive-topic", "rows of a removed topic stay for the next topic of the name"},
+    {Defence::user_delete_keeps_owner, "user-delete-keeps-owner", "deleting a user leaves its topics owned by the name"},
 }};
 
 }  // namespace

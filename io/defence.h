@@ -37,9 +37,17 @@ enum class Defence {
   self_leader_skips_barrier,
   no_reread_after_barrier,
   assignments_before_caught_up,
+  gate_ignores_dead,
+  gate_ignores_unrecorded,
+  gate_drops_stopped_report,
+  older_joiner_admitted,
+  dead_mark_over_newer_heartbeat,
+  placement_replaces_owner,
+  rows_survive_topic,
+  user_delete_keeps_owner,
 };
 
-inline constexpr int kDefenceCount = static_cast<int>(Defence::assignments_before_caught_up) + 1;
+inline constexpr int kDefenceCount = static_cast<int>(Defence::user_delete_keeps_owner) + 1;
 
 // True: the rule is in force.
 bool defence(Defence which);

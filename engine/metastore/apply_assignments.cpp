@@ -5,6 +5,7 @@
 #include "engine/metastore/kept_rows.h"
 #include "engine/metastore/records.h"
 #include "io/check.h"
+#include "io/defence.h"
 
 namespace engine::metastore {
 
@@ -104,7 +105,8 @@ Answer apply_entry(Transaction& rows, const PlacePartition& entry, Effects& effe
   if (rows.get(Bucket::removed_members, entry.owner)) {
     return refuse(Code::invalid_argument, "member " + entry.owner + " was removed from the cluster");
   }
-  if (rows.get(Bucket::assignments, assignment_key(entry.topic, entry.partition))) {
+  if (rows.get(Bucket::assignments, assignment_key(entry.topic, entry.partition)) &&
+      io::defence(io::Defence::placement_replaces_owner)) {
     return refuse(Code::partition_assigned, partition_text(entry.topic, entry.partition));
   }
   put(rows, {entry.topic, entry.partition, entry.owner, {}}, effects);

@@ -6,6 +6,7 @@
 #include "engine/metastore/apply_topics.h"
 #include "engine/metastore/json_value.h"
 #include "engine/metastore/kept_rows.h"
+#include "io/defence.h"
 
 namespace engine::metastore {
 
@@ -172,8 +173,9 @@ Answer check_attach(Transaction& rows, const AttachChild& link, AttachRules rule
 
 void create_linked(Transaction& rows, const CreateTopicLinked& entry, const LinkPlan& plan, Effects& effects) {
   const std::string& name = entry.topic.name;
-  const bool dropped_assignments = drop_assignments(rows, name);
-  const bool dropped_schemas = drop_schemas(rows, name);
+  const bool clears_name = io::defence(io::Defence::rows_survive_topic);
+  const bool dropped_assignments = clears_name && drop_assignments(rows, name);
+  const bool dropped_schemas = clears_name && drop_schemas(rows, name);
   Topic record = entry.topic;
   if (plan.parent) {
     const ParentLink& link = *entry.link;

@@ -5,6 +5,7 @@
 
 #include "engine/metastore/records.h"
 #include "io/check.h"
+#include "io/defence.h"
 
 namespace engine::metastore {
 
@@ -100,7 +101,7 @@ Answer apply_entry(Transaction& rows, const MarkMemberDeadIf& entry, Effects& ef
   if (!member) {
     return no_member(entry.id);
   }
-  if (member->last_heartbeat > entry.last_heartbeat) {
+  if (member->last_heartbeat > entry.last_heartbeat && io::defence(io::Defence::dead_mark_over_newer_heartbeat)) {
     return refuse(Code::member_heartbeat_newer, "member " + entry.id);
   }
   return mark_dead(rows, std::move(*member), effects);

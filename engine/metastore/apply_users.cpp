@@ -6,6 +6,7 @@
 #include "engine/metastore/kept_rows.h"
 #include "engine/metastore/records.h"
 #include "io/check.h"
+#include "io/defence.h"
 
 namespace engine::metastore {
 
@@ -100,6 +101,9 @@ Answer apply_entry(Transaction& rows, const SetUserGrants& entry, Effects& effec
 Answer apply_entry(Transaction& rows, const DeleteUserReleasing& entry, Effects& effects) {
   if (Answer refused = remove(rows, entry.username, effects); !refused.ok()) {
     return refused;
+  }
+  if (!io::defence(io::Defence::user_delete_keeps_owner)) {
+    return {};
   }
   for (const std::string& name : release_owned_topics(rows, entry.username)) {
     effects.moved(Domain::topics, name);

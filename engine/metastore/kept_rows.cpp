@@ -5,6 +5,7 @@
 #include "engine/metastore/fb_io.h"
 #include "engine/metastore/records_generated.h"
 #include "io/check.h"
+#include "io/defence.h"
 
 namespace engine::metastore {
 
@@ -431,8 +432,10 @@ void drop_topic(Transaction& rows, const Topic& topic) {
   drop_name(rows, topic.name);
   leave_owner(rows, topic.owner, topic.name);
   count_remote(rows, topic, false);
-  drop_schemas(rows, topic.name);
-  drop_assignments(rows, topic.name);
+  if (io::defence(io::Defence::rows_survive_topic)) {
+    drop_schemas(rows, topic.name);
+    drop_assignments(rows, topic.name);
+  }
 }
 
 std::vector<std::string> release_owned_topics(Transaction& rows, const std::string& owner) {
