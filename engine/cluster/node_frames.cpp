@@ -1,91 +1,12 @@
 #include "engine/cluster/node_frames.h"
 
+#include "engine/cluster/field_codec.h"
 #include "engine/json_text.h"
 #include "io/check.h"
 
 namespace engine::cluster {
 
 namespace {
-
-template <typename Unsigned>
-void append_big_endian(std::string& out, Unsigned value) {
-  for (int shift = static_cast<int>(sizeof(Unsigned)) * 8 - 8; shift >= 0; shift -= 8) {
-    out.push_back(static_cast<char>(static_cast<uint8_t>(value >> shift)));
-  }
-}
-
-template <typename Unsigned>
-Unsigned read_big_endian(std::string_view bytes) {
-  Unsigned value = 0;
-  for (size_t i = 0; i < sizeof(Unsigned); ++i) {
-    value = static_cast<Unsigned>(value << 8 | static_cast<uint8_t>(bytes[i]));
-  }
-  return value;
-}
-
-void append_bytes(std::string& out, std::string_view bytes) {
-  NARAD_CHECK(bytes.size() <= kFramePayloadBytesMax, "a field longer than a frame");
-  append_big_endian(out, static_cast<uint32_t>(bytes.size()));
-  out.append(bytes);
-}
-
-std::string begin(Op op) { return std::string(1, static_cast<char>(op)); }
-
-// Reads fields off the front; the first failure sticks.
-class FieldReader {
- public:
-  // `payload` begins with the opcode.
-  explicit FieldReader(std::string_view payload) : rest_(payload.substr(1)) {}
-
-  std::string bytes(std::string_view name) {
-    if (failed()) {
-      return {};
-    }
-    if (rest_.size() < 4) {
-      error_ = "truncated " + std::string(name);
-      return {};
-    }
-    const uint32_t length = read_big_endian<uint32_t>(rest_);
-    if (length > rest_.size() - 4) {
-      error_ = "truncated " + std::string(name);
-      return {};
-    }
-    std::string value(rest_.substr(4, length));
-    rest_.remove_prefix(4 + length);
-    return value;
-  }
-
-  std::optional<std::string> optional_bytes(std::string_view name) {
-    if (failed() || rest_.empty()) {
-      return std::nullopt;
-    }
-    return bytes(name);
-  }
-
-  io::Status finish() const {
-    if (failed()) {
-      return io::fail(io::ErrorKind::invalid, error_);
-    }
-    if (!rest_.empty()) {
-      return io::fail(io::ErrorKind::invalid, "trailing node rpc payload data");
-    }
-    return {};
-  }
-
- private:
-  bool failed() const { return !error_.empty(); }
-  std::string_view rest_;
-  std::string error_;
-};
-
-template <typename Request>
-io::Result<Request> finish(const FieldReader& reader, Request request) {
-  io::Status ended = reader.finish();
-  if (!ended.ok()) {
-    return ended.error();
-  }
-  return request;
-}
 
 bool is_known(uint8_t type) {
   switch (static_cast<FrameType>(type)) {
@@ -158,16 +79,38 @@ std::string_view op_name(uint8_t op) {
       return "alter_topic";
     case Op::delete_topic:
       return "delete_topic";
+    case Op::purge_topic:
+      return "purge_topic";
+    case Op::register_member:
+      return "register_member";
+    case Op::attach_child:
+      return "attach_child";
+    case Op::detach_child:
+      return "detach_child";
     case Op::get_topic:
       return "get_topic";
+    case Op::join_cluster:
+      return "join_cluster";
+    case Op::decommission_member:
+      return "decommission_member";
+    case Op::complete_move:
+      return "complete_move";
+    case Op::abort_move:
+      return "abort_move";
+    case Op::get_assignment:
+      return "get_assignment";
     case Op::applied_index:
       return "applied_index";
+    case Op::node_status:
+      return "node_status";
+    case Op::forget_server:
+      return "forget_server";
   }
   return "unknown";
 }
 
 std::string encode(const CreateTopicRequest& request) {
-  std::string out = begin(Op::create_topic);
+  std::string out = begin_payload(Op::create_topic);
   append_bytes(out, request.topic);
   append_bytes(out, request.body);
   if (request.actor.has_value()) {
@@ -177,7 +120,7 @@ std::string encode(const CreateTopicRequest& request) {
 }
 
 std::string encode(const AlterTopicRequest& request) {
-  std::string out = begin(Op::alter_topic);
+  std::string out = begin_payload(Op::alter_topic);
   append_bytes(out, request.topic);
   append_bytes(out, request.body);
   if (request.actor.has_value()) {
@@ -187,7 +130,7 @@ std::string encode(const AlterTopicRequest& request) {
 }
 
 std::string encode(const DeleteTopicRequest& request) {
-  std::string out = begin(Op::delete_topic);
+  std::string out = begin_payload(Op::delete_topic);
   append_bytes(out, request.topic);
   if (request.id.has_value() || request.actor.has_value()) {
     append_bytes(out, request.id.value_or(std::string()));
@@ -199,12 +142,12 @@ std::string encode(const DeleteTopicRequest& request) {
 }
 
 std::string encode(const GetTopicRequest& request) {
-  std::string out = begin(Op::get_topic);
+  std::string out = begin_payload(Op::get_topic);
   append_bytes(out, request.topic);
   return out;
 }
 
-std::string encode_applied_index_request() { return begin(Op::applied_index); }
+std::string encode_applied_index_request() { return begin_payload(Op::applied_index); }
 
 io::Result<CreateTopicRequest> decode_create_topic(std::string_view payload) {
   FieldReader reader(payload);
@@ -212,7 +155,7 @@ io::Result<CreateTopicRequest> decode_create_topic(std::string_view payload) {
   request.topic = reader.bytes("topic");
   request.body = reader.bytes("body");
   request.actor = reader.optional_bytes("actor");
-  return finish(reader, std::move(request));
+  return finish_fields(reader, std::move(request));
 }
 
 io::Result<AlterTopicRequest> decode_alter_topic(std::string_view payload) {
@@ -221,7 +164,7 @@ io::Result<AlterTopicRequest> decode_alter_topic(std::string_view payload) {
   request.topic = reader.bytes("topic");
   request.body = reader.bytes("body");
   request.actor = reader.optional_bytes("actor");
-  return finish(reader, std::move(request));
+  return finish_fields(reader, std::move(request));
 }
 
 io::Result<DeleteTopicRequest> decode_delete_topic(std::string_view payload) {
@@ -233,14 +176,14 @@ io::Result<DeleteTopicRequest> decode_delete_topic(std::string_view payload) {
     request.id.reset();
   }
   request.actor = reader.optional_bytes("actor");
-  return finish(reader, std::move(request));
+  return finish_fields(reader, std::move(request));
 }
 
 io::Result<GetTopicRequest> decode_get_topic(std::string_view payload) {
   FieldReader reader(payload);
   GetTopicRequest request;
   request.topic = reader.bytes("topic");
-  return finish(reader, std::move(request));
+  return finish_fields(reader, std::move(request));
 }
 
 io::Status decode_applied_index(std::string_view payload) { return FieldReader(payload).finish(); }

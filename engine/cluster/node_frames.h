@@ -5,7 +5,8 @@
 // length and the bytes, integers big-endian, a bool one byte. The payload must end exactly where its fields do. A reply payload
 // is a u16 status, a content type and a body. Opcodes, fields and statuses keep the original's numbers for good.
 //
-// Only the operations of this release stand here; a new one adds its number, its struct and its two functions.
+// The numbers of all operations of this release stand here, and the fields of those about topics; those about the cluster are in
+// cluster_frames.h. A new one adds its number, its struct and its two functions (field_codec.h).
 #pragma once
 
 #include <cstdint>
@@ -51,8 +52,19 @@ enum class Op : uint8_t {
   create_topic = 4,
   alter_topic = 5,
   delete_topic = 6,
+  purge_topic = 7,
+  register_member = 9,
+  attach_child = 15,
+  detach_child = 16,
   get_topic = 20,
+  join_cluster = 21,
+  decommission_member = 25,
+  complete_move = 26,
+  abort_move = 27,
+  get_assignment = 28,
   applied_index = 29,
+  node_status = 33,
+  forget_server = 34,
 };
 
 // "create_topic" and so on, as in metric labels; "unknown" for a number this release does not serve.

@@ -34,6 +34,18 @@ NodeReply NodeService::answer(std::string_view payload) {
       return get_topic(payload);
     case Op::applied_index:
       return applied_index(payload);
+    case Op::purge_topic:
+    case Op::register_member:
+    case Op::attach_child:
+    case Op::detach_child:
+    case Op::join_cluster:
+    case Op::decommission_member:
+    case Op::complete_move:
+    case Op::abort_move:
+    case Op::get_assignment:
+    case Op::node_status:
+    case Op::forget_server:
+      break;
   }
   return cluster::error_reply(400, "unsupported rpc operation " + std::to_string(op));
 }

@@ -7,6 +7,7 @@
 
 #include <tuple>
 
+#include "engine/cluster/cluster_frames.h"
 #include "io/check.h"
 #include "tests/fuzz/support/fuzz.h"
 
@@ -20,6 +21,13 @@ auto fields(const CreateTopicRequest& request) { return std::tie(request.topic, 
 auto fields(const AlterTopicRequest& request) { return std::tie(request.topic, request.body, request.actor); }
 auto fields(const DeleteTopicRequest& request) { return std::tie(request.topic, request.id, request.actor); }
 auto fields(const GetTopicRequest& request) { return std::tie(request.topic); }
+auto fields(const RegisterMemberRequest& request) {
+  return std::tie(request.id, request.addr, request.cluster_addr, request.status, request.last_heartbeat, request.release);
+}
+auto fields(const JoinClusterRequest& request) {
+  return std::tie(request.id, request.cluster_addr, request.fresh, request.entry_types);
+}
+auto fields(const ForgetServerRequest& request) { return std::tie(request.id); }
 auto fields(const NodeReply& reply) { return std::tie(reply.status, reply.content_type, reply.body); }
 
 template <typename Decode>
@@ -50,6 +58,21 @@ void decode_request(std::string_view payload) {
       return decode_one(payload, decode_delete_topic, io::ErrorKind::invalid);
     case Op::get_topic:
       return decode_one(payload, decode_get_topic, io::ErrorKind::invalid);
+    case Op::register_member:
+      return decode_one(payload, decode_register_member, io::ErrorKind::invalid);
+    case Op::join_cluster:
+      return decode_one(payload, decode_join_cluster, io::ErrorKind::invalid);
+    case Op::forget_server:
+      return decode_one(payload, decode_forget_server, io::ErrorKind::invalid);
+    case Op::purge_topic:
+    case Op::attach_child:
+    case Op::detach_child:
+    case Op::decommission_member:
+    case Op::complete_move:
+    case Op::abort_move:
+    case Op::get_assignment:
+    case Op::node_status:
+      return;
     case Op::applied_index:
       NARAD_CHECK(decode_applied_index(payload).ok() == (payload.size() == 1), "a payload ends where its fields do");
       return;
@@ -94,6 +117,11 @@ std::vector<std::string> seeds() {
       encode(DeleteTopicRequest{"orders", std::nullopt, std::nullopt}),
       encode(GetTopicRequest{"orders"}),
       encode_applied_index_request(),
+      encode(RegisterMemberRequest{"n1", "n1:7942", "n1:7943", "alive", 1'700'000'000, std::nullopt}),
+      encode(RegisterMemberRequest{"n1", "n1:7942", "n1:7943", "alive", 1'700'000'000, {{"3.2.0", 37}}}),
+      encode(JoinClusterRequest{"n1", "n1:7943", std::nullopt, std::nullopt}),
+      encode(JoinClusterRequest{"n1", "n1:7943", true, 37}),
+      encode(ForgetServerRequest{"n1"}),
   };
   std::vector<std::string> all;
   for (const std::string& request : requests) {
