@@ -6,6 +6,7 @@
 
 #include "engine/api/http_server.h"
 #include "engine/api/routes.h"
+#include "engine/cluster/entry_gate.h"
 #include "engine/cluster/forward.h"
 #include "engine/cluster/leader_confirm.h"
 #include "engine/cluster/listener.h"
@@ -61,6 +62,15 @@ raft::ServerOptions raft_options(const Config& config) {
   options.snapshots.trailing = config.cluster.raft_trailing_logs;
   options.snapshots.store.chunk_bytes = config.tuning.snapshot_chunk_bytes;
   return options;
+}
+
+// This node as the gate counts it: by its own build.
+cluster::GateSelf gate_self(const Config& config) {
+  const Config::Tuning::Release& release = config.tuning.release;
+  if (release.name.empty()) {
+    return {config.cluster.node_id, std::string(kVersion), metastore::kNewestEntryType};
+  }
+  return {config.cluster.node_id, release.name, release.newest_type};
 }
 
 api::HttpServerSettings http_settings(const Config& config) {
@@ -140,6 +150,7 @@ class Node {
   std::unique_ptr<raft::RaftServer> raft_;
   std::unique_ptr<metastore::Replica> replica_;
   std::unique_ptr<RaftProposer> proposer_;
+  std::unique_ptr<cluster::ClusterGate> gate_;
   std::unique_ptr<topics::Manager> manager_;
   std::unique_ptr<cluster::NodeClientPool> clients_;
   std::unique_ptr<cluster::Forwarder> forwarder_;
@@ -238,6 +249,7 @@ io::Status Node::open_raft() {
 void Node::make_services() {
   replica_ = std::make_unique<metastore::Replica>(env_, *raft_, *fsm_);
   proposer_ = std::make_unique<RaftProposer>(*raft_, *replica_);
+  gate_ = std::make_unique<cluster::ClusterGate>(env_, *fsm_, *raft_, gate_self(config_));
   manager_ = std::make_unique<topics::Manager>(env_, *fsm_, *proposer_, topic_limits(config_));
   clients_ = std::make_unique<cluster::NodeClientPool>(
       env_, cluster::NodeClientSettings{}, [this](uint8_t op, const cluster::CallResult& result, io::Duration took) {
@@ -287,7 +299,8 @@ io::Status Node::serve(io::Event& stop) {
     serving_since_ = env_.now();
     env_.log.info("http listening", {{"addr", http_->address()}, {"cluster_addr", cluster_listener_->address()}});
     if (hooks_.started) {
-      hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, *proposer_, scope, http_->address(), cluster_listener_->address()});
+      hooks_.started(NodeView{*fsm_, *raft_, *replica_, *confirm_, *proposer_, *gate_, scope, http_->address(),
+                              cluster_listener_->address()});
     }
     while (!raft_ended && !stop.is_set() && watched.ok()) {
       changed.wait();

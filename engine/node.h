@@ -23,6 +23,7 @@ class Replica;
 }
 
 namespace cluster {
+class EntryGate;
 class LeaderConfirm;
 }
 
@@ -33,6 +34,7 @@ struct NodeView {
   metastore::Replica& replica;
   cluster::LeaderConfirm& confirm;
   Proposer& proposer;  // waits for what it proposes
+  cluster::EntryGate& gate;  // which entry types it may propose
   // Of everything that serves: what a watcher spawns in it may use the view until it is cancelled.
   io::Scope& scope;
   std::string http_address;     // as bound
