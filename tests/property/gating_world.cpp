@@ -502,7 +502,7 @@ bool World::restart(Node& node, uint32_t bits) {
   const size_t next = draw < 2 ? current : draw < 6 ? std::min(current + 1 + draw % 2, last) : (bits >> 4) % (current + 1);
   const sim::Release& release = releases[next];
   const uint32_t ran = std::max(oracle_.types_of(node.id), node.release->newest_type);
-  const bool is_rollback = release.newest_type < ran && (node.was_admitted || is_server(node));
+  const bool is_rollback = release.newest_type < ran;
   if (is_rollback && release.newest_type < oracle_.boundary()) {
     if (keeps_to_rules_) {
       return false;
