@@ -2,7 +2,7 @@
 //
 // Not here, because they cannot come about in this metastore: "could not record a consumed raft entry as applied" (the index of a
 // refused entry stands in the batch that its neighbours are in; if that cannot be written, the write is retried, and then the node stops).
-// Not yet: the lines of the gate that holds new entry types back, which is the cluster's.
+// Those of the gate that holds new entry types back: unit/engine/cluster/cluster_gate_test.cpp.
 
 #include <gtest/gtest.h>
 
