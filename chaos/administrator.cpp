@@ -117,6 +117,9 @@ bool Administrator::leads_newest_term(int leader) const {
 }
 
 std::optional<ConfigurationChange> Administrator::next_step(int node, const raft::Configuration& configuration) const {
+  if (!world_.has_begun(node)) {
+    return std::nullopt;
+  }
   ConfigurationChange change;
   change.id = world_.node_id(node);
   change.address = world_.cluster_address(node);

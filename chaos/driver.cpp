@@ -156,6 +156,9 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::move:
       if (!nodes.empty()) move(nodes.front(), decision.down);
       return;
+    case Kind::grow:
+      for (const int node : nodes) world_.grow(node);
+      return;
     case Kind::rolling: return roll(decision);
     case Kind::release:
       for (const int node : nodes) {
@@ -179,6 +182,7 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::store_blind:
     case Kind::store_foreign:
     case Kind::rejoin:
+    case Kind::wipe:
     case Kind::foreign_write:
     case Kind::disk_slow: return strike_disk(decision, nodes, draws);
     case Kind::transfer:
@@ -551,6 +555,11 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         }
         break;
       }
+      case Kind::wipe:
+        if (!administrator_.is_busy() && stores_.wipe(node, decision.down)) {
+          administrator_.take_out(node, 0s);
+        }
+        break;
       case Kind::foreign_write: stores_.write_foreign_row(node, decision.down); break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);
@@ -595,6 +604,9 @@ void Driver::heal() {
     machine.set_slow_percent(100);
     network.set_read_delay(machine, 0s);
     machine.clock().set_drift_ppm(0);
+  }
+  for (int node = 0; node < world_.node_count(); ++node) {
+    world_.grow(node);
   }
   // Whoever was rolled back too far, or left behind, can go on only as a release that knows every entry.
   for (int node = 0; node < world_.node_count(); ++node) {

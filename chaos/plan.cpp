@@ -33,6 +33,8 @@ std::string_view kind_name(Kind kind) {
     case Kind::store_gone: return "store_gone";
     case Kind::store_blind: return "store_blind";
     case Kind::store_foreign: return "store_foreign";
+    case Kind::grow: return "grow";
+    case Kind::wipe: return "wipe";
     case Kind::rejoin: return "rejoin";
     case Kind::foreign_write: return "foreign_write";
     case Kind::release: return "release";

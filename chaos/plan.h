@@ -48,8 +48,10 @@ enum class Kind {
   store_gone,  // node, op, down, for: a store is not there any more
   store_blind,  // node, down, for: raft's snapshots are gone, and another program has written into the metastore
   store_foreign,  // node, peers, down, for: the metastore of the first of `peers` stands in its place
+  grow,    // node: one that is not an initial node is started for the first time, and joins
   rejoin,  // node, store, peers, down: a store is lost for good (metastore: that of the first of `peers` stands there); it starts as a
            // node that joins, and an operator takes it out and in again
+  wipe,    // node, down: the whole volume is lost; the node starts on an empty one under its old name, and an operator takes it out and in
   foreign_write,  // node, down: another program writes a row into the metastore
   release,     // node, release, down: stopped and started as another release; at 0s it begins as that
   move,        // node, down: stopped, and comes back under another address, which an operator tells the cluster
@@ -108,6 +110,7 @@ struct Decision {
 // How the run is set up. Each is one line of the file; plan_text.cpp has the names, ranges and meanings.
 struct Setup {
   uint64_t nodes = 3;
+  uint64_t initial = 0;  // of them begin, the others join; 0: all begin
   uint64_t clients = 4;
   // phases
   io::Duration safety = std::chrono::seconds(60);    // faults and load

@@ -63,6 +63,27 @@ class Drawer {
     plan_.setup.nodes = pick<uint64_t>(draws, {{5, 1}, {7, 2}, {50, 3}, {5, 4}, {33, 5}});
     plan_.setup.safety = between_ms(draws, 60'000, 100'000);
     plan_.setup.healing = 60s;
+    draw_growth();
+  }
+
+  // A cluster that begins with one node or three, and grows to five.
+  void draw_growth() {
+    Stream draws = stream("growth");
+    if (draws.below(6) != 0) {
+      return;
+    }
+    plan_.setup.nodes = 5;
+    plan_.setup.initial = draws.below(2) == 0 ? 1 : 3;
+    io::Duration at = between_ms(draws, 2'000, 30'000);
+    for (int node = static_cast<int>(plan_.setup.initial); node < 5; ++node) {
+      Decision decision;
+      decision.id = next_id(plan_);
+      decision.at = at;
+      decision.kind = Kind::grow;
+      decision.node = {node};
+      plan_.decisions.push_back(std::move(decision));
+      at += draws.below(3) == 0 ? 0ms : between_ms(draws, 100, 15'000);
+    }
   }
 
   void draw_timing() {
@@ -340,6 +361,9 @@ class Drawer {
         decision.peers = {static_cast<int>(draws.below(plan_.setup.nodes))};
         decision.down = between_ms(draws, 1, 500);
         break;
+      case Kind::wipe:
+        decision.at = std::max<io::Duration>(decision.at, 15s);  // its store is known by then
+        [[fallthrough]];
       case Kind::store_blind:
       case Kind::foreign_write:
         decision.down = between_ms(draws, 1, 500);
@@ -449,7 +473,7 @@ class Drawer {
   void keep_stores_of_the_moved() {
     const auto loses_store = [](const Decision& decision) {
       return decision.kind == Kind::store_old || decision.kind == Kind::store_gone || decision.kind == Kind::store_blind ||
-             decision.kind == Kind::store_foreign || decision.kind == Kind::rejoin;
+             decision.kind == Kind::store_foreign || decision.kind == Kind::rejoin || decision.kind == Kind::wipe;
     };
     if (std::any_of(plan_.decisions.begin(), plan_.decisions.end(), loses_store)) {
       std::erase_if(plan_.decisions, [](const Decision& decision) { return decision.kind == Kind::move; });

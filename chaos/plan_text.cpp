@@ -90,6 +90,7 @@ constexpr Setting duration(std::string_view name, io::Duration Setup::*field, io
 
 constexpr Setting kSettings[] = {
     number("nodes", &Setup::nodes, 1, 5, "nodes of the cluster"),
+    number("initial", &Setup::initial, 0, 5, "of them begin, from the first on; the others join later; 0: all begin"),
     number("clients", &Setup::clients, 1, 64, "clients, each with one call at a time"),
     duration("safety", &Setup::safety, seconds(1), hours(24), "length of the phase with faults and load"),
     duration("healing", &Setup::healing, seconds(10), hours(1), "longest length of the phase after the heal"),
@@ -243,8 +244,10 @@ constexpr KindRow kKinds[] = {
     {Kind::store_blind, "node down for",
      "the node is killed, finds its snapshots gone, and another program has written into its metastore"},
     {Kind::store_foreign, "node peers down for", "the node is killed and finds the metastore of the first of peers in its own one's place"},
+    {Kind::grow, "node", "a node that did not begin is started for the first time, with an empty volume, and joins"},
     {Kind::rejoin, "node store peers down",
      "a store is lost for good (metastore: that of the first of peers stands there); it starts as one that joins, is taken out and in"},
+    {Kind::wipe, "node down", "the whole volume is lost; it starts on an empty one under its old name, and is taken out and in"},
     {Kind::foreign_write, "node down", "the node is killed and another program writes a row into its metastore"},
     {Kind::release, "node release down", "stopped and started as that release; at 0s: it begins as that"},
     {Kind::move, "node down", "a graceful stop; it comes back under another address, which an operator tells the cluster"},
@@ -532,6 +535,9 @@ class Parser {
     }
     if (plan_.setup.net_high < plan_.setup.net_low || plan_.setup.sync_high < plan_.setup.sync_low) {
       return "a longest latency is below its shortest";
+    }
+    if (plan_.setup.initial > plan_.setup.nodes) {
+      return "initial is above nodes";
     }
     for (const Decision& decision : plan_.decisions) {
       for (const std::vector<int>* list : {&decision.node, &decision.peers}) {

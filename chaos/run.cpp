@@ -19,6 +19,7 @@ sim::WorldOptions world_options(const Plan& plan) {
   options.seed = plan.salt == 0 ? plan.seed : io::mix(plan.seed, plan.salt);
   options.defects = plan.defects;
   options.nodes = static_cast<int>(setup.nodes);
+  options.initial = static_cast<int>(setup.initial);
   options.node.cluster.raft_heartbeat_interval = setup.heartbeat;
   options.node.cluster.raft_election_timeout_min = setup.election_min;
   options.node.cluster.raft_election_timeout_max = setup.election_max;

@@ -64,7 +64,7 @@ bool Stores::may_go(int node, Store store, raft::Index reaches, bool is_for_good
   for (const Away& away : away_) {
     if (away.node == node && !away.is_over) return false;
   }
-  if (node == joined_ && !is_for_good) {
+  if ((node == joined_ || !world_.is_initial(node)) && !is_for_good) {
     return false;  // it would not refuse: it would give up what the others may need, at a moment when no operator takes it out
   }
   // A release that keeps no trusted index cannot tell.
@@ -185,18 +185,43 @@ void Stores::exchange(int node, int other, io::Duration down, io::Duration span)
   replace(node, Store::metastore, world_.machine(other).volume().tree().copy("fsm.db"), down, span);
 }
 
-bool Stores::lose(int node, Store store, int other, io::Duration down) {
-  const bool is_there = world_.view(other) != nullptr && world_.view(other)->fsm.applied_index() > 0;
-  const bool is_first = joined_ < 0 || joined_ == node;
-  if (!is_first || world_.node_count() < 3 || !may_go(node, store, 0, true) || (store == Store::metastore && (node == other || !is_there))) {
-    return false;
-  }
+// One copy in a run, of several.
+bool Stores::may_lose(int node) const { return (joined_ < 0 || joined_ == node) && world_.node_count() >= 3; }
+
+void Stores::lose_for_good(int node, io::Duration down) {
   joined_ = node;
   touched_.insert(node);
-  world_.set_joining(node);
   world_.explain(node, world_.now() + down + kEcho);
   world_.note_trouble(world_.now() + down + kEcho);
   world_.kill(node, down);
+}
+
+bool Stores::is_known_to_all(int node) const {
+  for (int other = 0; other < world_.node_count(); ++other) {
+    if (other == node || !world_.has_begun(other)) continue;
+    const engine::NodeView* view = world_.view(other);
+    const raft::Server* server = view == nullptr ? nullptr : view->raft.core().configuration().find(world_.node_id(node));
+    if (server == nullptr || !server->store.is_known()) return false;
+  }
+  return true;
+}
+
+bool Stores::wipe(int node, io::Duration down) {
+  if (!may_lose(node) || !may_go(node, Store::images, 0, true) || !is_known_to_all(node)) {
+    return false;
+  }
+  lose_for_good(node, down);
+  world_.machine(node).volume().wipe();
+  return true;
+}
+
+bool Stores::lose(int node, Store store, int other, io::Duration down) {
+  const bool is_there = world_.view(other) != nullptr && world_.view(other)->fsm.applied_index() > 0;
+  if (!may_lose(node) || !may_go(node, store, 0, true) || (store == Store::metastore && (node == other || !is_there))) {
+    return false;
+  }
+  lose_for_good(node, down);
+  world_.set_joining(node);
   io::sim::FileTree& tree = world_.machine(node).volume().tree();
   for (const std::string& path : paths_of(store)) {
     tree.erase(path);

@@ -43,6 +43,9 @@ class Stores {
   // the cluster brings up anew, once it has been taken out: the caller's part. Only one node in a run: one copy the cluster can do
   // without. No other fault of this kind strikes it from then on. False when nothing was done.
   bool lose(int node, Store store, int other, io::Duration down);
+  // The node is killed and has lost its whole volume: it starts on an empty one, under the name it had. Likewise once, and only while every
+  // other node is up and knows by which store the node counts: none of them takes the empty one for it. False when nothing was done.
+  bool wipe(int node, io::Duration down);
   // The node is killed, another program writes a row into its metastore, and it starts after `down`.
   void write_foreign_row(int node, io::Duration down);
   // No more: what is still away comes back at once.
@@ -57,6 +60,9 @@ class Stores {
     bool is_over = false;
   };
 
+  bool is_known_to_all(int node) const;
+  bool may_lose(int node) const;
+  void lose_for_good(int node, io::Duration down);
   bool may_go(int node, Store store, raft::Index reaches, bool is_for_good = false) const;
   void replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span);
   Away& take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span);

@@ -439,15 +439,15 @@ io::Status take_flags(const std::map<std::string, std::string>& flags, Config& c
 
 // ---- Public --------------------------------------------------------------------------------------------------------------------
 
-bool Config::is_join_only() const {
+bool Config::is_initial_member(std::string_view id) const {
   std::string_view rest = cluster.initial_members;
   bool is_named = rest.empty();
   while (!rest.empty() && !is_named) {
     const size_t comma = std::min(rest.find(','), rest.size());
-    is_named = rest.substr(0, comma) == cluster.node_id;
+    is_named = rest.substr(0, comma) == id;
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  return !is_named;
+  return is_named;
 }
 
 const std::string& Config::advertised_cluster_addr() const {

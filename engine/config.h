@@ -99,8 +99,10 @@ struct Config {
 
   // The address of this node's cluster listener as the others dial it: its entry in peers, else cluster.addr.
   const std::string& advertised_cluster_addr() const;
+  // Whether initial_members names the node, or is empty: it belongs to the first configuration.
+  bool is_initial_member(std::string_view id) const;
   // This node never bootstraps a cluster: initial_members names others only.
-  bool is_join_only() const;
+  bool is_join_only() const { return !is_initial_member(cluster.node_id); }
 };
 
 // Where settings come from, least first.

@@ -37,7 +37,9 @@ raft::ServerOptions raft_options(const Config& config) {
   options.address = config.advertised_cluster_addr();
   std::vector<std::pair<raft::ServerId, std::string>> members;
   for (const Peer& peer : config.cluster.peers) {
-    members.emplace_back(peer.id, peer.addr);
+    if (config.is_initial_member(peer.id)) {
+      members.emplace_back(peer.id, peer.addr);
+    }
   }
   if (members.empty()) {
     members.emplace_back(config.cluster.node_id, config.cluster.addr);

@@ -300,7 +300,7 @@ void RaftServer::stop() {
     wait->done.set();
   }
   applied_waits_.clear();
-  for (auto& [id, stream] : incoming_) stream->close();
+  for (auto& [id, incoming] : incoming_) incoming.stream->close();
   if (snapshot_stream_ != nullptr) snapshot_stream_->close();
   inputs_.notify_all();
   pending_added_.notify_all();

@@ -382,6 +382,7 @@ class RaftServer {
   io::Result<wire::Hello> take_greeting(io::Stream& stream, wire::FrameReader& reader);
   std::string reason_to_refuse(const wire::Hello& hello) const;
   void receive(io::Stream& stream, wire::FrameReader& reader, const wire::Hello& hello);
+  void answer_incoming(const ServerId& from, const std::string& address);
   io::Result<std::uint64_t> step_all(wire::FrameReader& reader, const wire::Hello& hello);
   void log_refused_connection(const std::string& who, const std::string& peer_address, const std::string& reason);
 
@@ -428,7 +429,11 @@ class RaftServer {
   std::vector<Link> retired_links_;
 
   // incoming
-  std::map<ServerId, io::Stream*> incoming_;
+  struct Incoming {
+    io::Stream* stream = nullptr;
+    std::string address;  // where the other server says that it listens
+  };
+  std::map<ServerId, Incoming> incoming_;
 
   // Of refusals one line a minute and peer, or reason.
   LogLimit connection_lines_{std::chrono::minutes(1)};

@@ -31,6 +31,10 @@ void RaftServer::run() {
     workers.push_back(scope.spawn("raft/segments", [this] { prepare_loop(); }));
     workers.push_back(scope.spawn("raft/snapshots", [this] { snapshot_loop(); }));
     follow_configuration();
+    for (const auto& [from, incoming] : incoming_) {
+      SOMETIMES("raft: a server had connected before this one ran");
+      answer_incoming(from, incoming.address);
+    }
     core_loop();
     scope_ = nullptr;
     for (auto& [id, link] : links_) link.task.cancel();

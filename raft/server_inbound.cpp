@@ -78,31 +78,24 @@ std::string RaftServer::reason_to_refuse(const wire::Hello& hello) const {
 
 void RaftServer::receive(io::Stream& stream, wire::FrameReader& reader, const wire::Hello& hello) {
   // A server has one connection; the older one is a leftover that nobody has noticed yet.
-  io::Stream*& slot = incoming_[hello.from];
-  if (slot != nullptr) {
+  Incoming& slot = incoming_[hello.from];
+  if (slot.stream != nullptr) {
     SOMETIMES("raft: incoming connection replaced by a newer one");
-    slot->close();
+    slot.stream->close();
   }
-  slot = &stream;
+  slot = {&stream, hello.address};
   struct Forget {
     RaftServer& server;
     const ServerId& from;
     io::Stream* stream;
     ~Forget() {
       const auto at = server.incoming_.find(from);
-      if (at == server.incoming_.end() || at->second != stream) return;
+      if (at == server.incoming_.end() || at->second.stream != stream) return;
       server.incoming_.erase(at);
       server.retire_links();
     }
   } forget{*this, hello.from, &stream};
-  if (core_->configuration().find(hello.from) == nullptr) {
-    SOMETIMES("raft: a server outside the configuration is answered");
-    link_to(hello.from, hello.address);
-  }
-  if (const auto link = links_.find(hello.from); link != links_.end()) {
-    link->second.link->set_heard_address(hello.address);
-    link->second.link->nudge();
-  }
+  answer_incoming(hello.from, hello.address);
 
   std::uint64_t received = 0;
   std::uint64_t acknowledged = 0;
@@ -127,6 +120,18 @@ void RaftServer::receive(io::Stream& stream, wire::FrameReader& reader, const wi
     if (bytes.is(io::ErrorKind::timed_out)) continue;
     if (!bytes.ok() || bytes->empty()) return;
     reader.add(std::move(*bytes));
+  }
+}
+
+// A link back to a server that has connected. Before run() there are no links: it calls this for whoever came earlier.
+void RaftServer::answer_incoming(const ServerId& from, const std::string& address) {
+  if (core_->configuration().find(from) == nullptr) {
+    SOMETIMES("raft: a server outside the configuration is answered");
+    link_to(from, address);
+  }
+  if (const auto link = links_.find(from); link != links_.end()) {
+    link->second.link->set_heard_address(address);
+    link->second.link->nudge();
   }
 }
 

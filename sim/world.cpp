@@ -31,6 +31,17 @@ constexpr io::Duration kCallBound = 16s;
 
 std::string node_name(int node) { return "n" + std::to_string(node); }
 
+int initial_count(const WorldOptions& options) { return options.initial == 0 ? options.nodes : options.initial; }
+
+// What cluster.initial_members says on every node: nothing where all are.
+std::string initial_members(const WorldOptions& options) {
+  std::string members;
+  for (int i = 0; i < initial_count(options) && initial_count(options) < options.nodes; ++i) {
+    members += (i == 0 ? "" : ",") + node_name(i);
+  }
+  return members;
+}
+
 }  // namespace
 
 // Sees one life of one node through the eyes of raft.
@@ -92,6 +103,7 @@ class World::Watcher final : public raft::Observer {
 World::World(WorldOptions options) : options_(std::move(options)), io_(std::make_unique<io::sim::World>(options_.seed, options_.io)) {
   board_.off = options_.defects;
   NARAD_CHECK(options_.nodes >= 1 && options_.nodes <= 9, "a world has 1 to 9 nodes");
+  NARAD_CHECK(options_.initial >= 0 && options_.initial <= options_.nodes, "the initial nodes are among the nodes");
   for (int i = 0; i < options_.nodes; ++i) {
     Node node;
     io::sim::MachineSettings machine = options_.machine;
@@ -102,6 +114,7 @@ World::World(WorldOptions options) : options_(std::move(options)), io_(std::make
     node.config.http.addr = node_name(i) + ":7942";
     node.config.cluster.node_id = node_name(i);
     node.config.cluster.addr = node_name(i) + ":7943";
+    node.config.cluster.initial_members = initial_members(options_);
     node.config.cluster.peers.clear();
     for (int peer = 0; peer < options_.nodes && options_.nodes > 1; ++peer) {
       node.config.cluster.peers.push_back({node_name(peer), node_name(peer) + ":7943"});
@@ -129,12 +142,18 @@ std::string World::http_address(int node) const { return node_name(node) + ":794
 std::string World::cluster_address(int node) const { return nodes_[static_cast<size_t>(node)].config.cluster.addr; }
 
 void World::start() {
-  for (int i = 0; i < options_.nodes; ++i) {
+  for (int i = 0; i < initial_count(options_); ++i) {
     start_node(i);
   }
   if (options_.load.proposals_per_minute > 0) {
     proposals_ = std::make_unique<Proposals>(*this, options_.load.proposals_per_minute);
     proposals_->start();
+  }
+}
+
+void World::grow(int node) {
+  if (!has_begun(node)) {
+    start_node(node);
   }
 }
 

@@ -38,6 +38,9 @@ struct WorldOptions {
   uint64_t seed = 0;
   std::set<io::Defence> defects;  // switched on while the world lives
   int nodes = 3;
+  // The nodes that begin, from the first on: they alone may bootstrap the cluster. The others join it, with empty volumes, each when grow()
+  // says so. 0: all.
+  int initial = 0;
   engine::Config node;        // of every node; ids, addresses and peers are filled in
   io::sim::WorldSettings io;
   io::sim::MachineSettings machine;  // of every node; the name is filled in
@@ -79,8 +82,12 @@ class World {
   std::string cluster_address(int node) const;
   const std::string& node_id(int node) const { return nodes_[static_cast<size_t>(node)].config.cluster.node_id; }
 
-  // Starts every node and the clients' process.
+  // Starts every initial node and the clients' process.
   void start();
+  // Starts a node that is not an initial one, for the first time. Nothing happens when it has been started before.
+  void grow(int node);
+  bool is_initial(int node) const { return options_.initial == 0 || node < options_.initial; }
+  bool has_begun(int node) const { return nodes_[static_cast<size_t>(node)].life > 0; }
 
   // ---- For faults ----------------------------------------------------------------------------------------------------------
   // Ends the node's process (the kinds of io::sim), and starts it again after `down`.

@@ -158,6 +158,7 @@ class ServerWorld {
     io::sim::Machine* machine = nullptr;
     std::string address;
     bool is_joining = false;  // of the lives that begin from now on
+    io::Duration open_time{0};  // likewise: between open() and run(), when connections are taken already
     // Of the present life; null when there is none.
     raft::RaftServer* server = nullptr;
     ListMachine* state_machine = nullptr;
@@ -319,7 +320,10 @@ class ServerWorld {
     auto listener = env.net.listen(node.address);
     if (!listener.ok()) return 1;
     io::with_scope([&](io::Scope& scope) {
-      io::Task raft = scope.spawn("raft", [&server] { server.run(); });
+      io::Task raft = scope.spawn("raft", [&server, &node] {
+        if (node.open_time > io::Duration::zero()) io::sleep_for(node.open_time);
+        server.run();
+      });
       scope.spawn("accept", [&] {
         for (;;) {
           auto stream = (*listener)->accept();

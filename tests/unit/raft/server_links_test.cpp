@@ -205,6 +205,33 @@ TEST_F(ServerLinks, AServerThatMissedAMoveAnswersTheMovedOneAllTheSame) {
   EXPECT_TRUE(servers.world.violations().empty());
 }
 
+// Found by the simulator (a node that joins, seed 17): whoever had connected between open() and run() kept its connection, and was never
+// answered on one of its own.
+TEST_F(ServerLinks, WhoeverConnectsBeforeAServerRunsIsAnsweredOnceItDoes) {
+  ServerWorld servers(5);
+  const auto joining = servers.members.back();
+  servers.members.pop_back();
+  servers[2].is_joining = true;
+  servers.start(0);
+  servers.start(1);
+  const int leader = servers.await_leader();
+  ASSERT_GE(leader, 0);
+  write(servers, static_cast<size_t>(leader), "before");
+  ConfigurationChange change;
+  change.kind = ConfigurationChange::Kind::add;
+  change.id = joining.first;
+  change.address = joining.second;
+  auto call = servers.change(static_cast<size_t>(leader), change);
+  ASSERT_TRUE(servers.run_until([&] { return call->done; }, 6s));
+  ASSERT_TRUE(call->answer.ok()) << call->answer.reason;
+  servers[2].open_time = 3s;  // all who look for it have found it by then
+  servers.start(2);
+  ASSERT_TRUE(servers.run_until([&] { return servers.is_up(2); }, 5s));
+  EXPECT_TRUE(servers.run_until([&] { return servers[2].state_machine->commands == std::vector<std::string>{"before"}; }, 10s));
+  EXPECT_GT(board.probes["raft: a server had connected before this one ran"], 0u);
+  EXPECT_TRUE(servers.world.violations().empty());
+}
+
 TEST_F(ServerLinks, AServerThatMovesIsFoundAtItsNewAddressByAllAndAfterARestartToo) {
   ServerWorld servers(3);
   const size_t leader = lead(servers);
