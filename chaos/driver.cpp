@@ -15,6 +15,9 @@ using namespace std::chrono_literals;
 // How long after a fault has ended its echo may be heard: reconnecting, a restart, the state machine's retries (30 s).
 constexpr io::Duration kEcho = 5s;
 constexpr io::Duration kDiskEcho = 45s;
+// A loss for good waits for its moment so often, so far apart.
+constexpr int kLossTries = 30;
+constexpr io::Duration kLossRetry = 300ms;
 
 Store store_of(const Decision& decision) {
   return decision.store == "raft" ? Store::raft : decision.store == "images" ? Store::images : Store::metastore;
@@ -550,16 +553,10 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
       }
       case Kind::rejoin: {
         const std::vector<int> others = resolve(decision.peers, draws, -1);
-        if (!administrator_.is_busy() && stores_.lose(node, store_of(decision), others.empty() ? -1 : others.front(), decision.down)) {
-          administrator_.take_out(node, 0s);
-        }
+        lose_for_good(decision, node, others.empty() ? -1 : others.front(), kLossTries);
         break;
       }
-      case Kind::wipe:
-        if (!administrator_.is_busy() && stores_.wipe(node, decision.down)) {
-          administrator_.take_out(node, 0s);
-        }
-        break;
+      case Kind::wipe: lose_for_good(decision, node, -1, kLossTries); break;
       case Kind::foreign_write: stores_.write_foreign_row(node, decision.down); break;
       case Kind::disk_stall:
         world_.explain(node, end + kDiskEcho);
@@ -574,6 +571,20 @@ void Driver::strike_disk(const Decision& decision, const std::vector<int>& nodes
         after(decision.span, [&volume] { volume.set_rates({}); });
       }
     }
+  }
+}
+
+// At the first moment at which the cluster can do without what the node has.
+void Driver::lose_for_good(const Decision& decision, int node, int other, int tries) {
+  if (is_healed_) {
+    return;
+  }
+  const bool is_lost = !administrator_.is_busy() && (decision.kind == Kind::wipe ? stores_.wipe(node, decision.down)
+                                                                                : stores_.lose(node, store_of(decision), other, decision.down));
+  if (is_lost) {
+    administrator_.take_out(node, 0s);
+  } else if (tries > 1) {
+    after(kLossRetry, [this, &decision, node, other, tries] { lose_for_good(decision, node, other, tries - 1); });
   }
 }
 

@@ -47,6 +47,7 @@ class Driver {
   void strike_process(const Decision& decision, const std::vector<int>& nodes);
   void strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws, int moment_node);
   void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
+  void lose_for_good(const Decision& decision, int node, int other, int tries);
   void strike_clock(const Decision& decision, const std::vector<int>& nodes);
   void roll(const Decision& decision);
   void change_release(int node, const sim::Release& release, io::Duration down);

@@ -453,7 +453,7 @@ class Drawer {
         {Kind::transfer, 30, 2},   {Kind::take_out, 35, 3},
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
-        {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3},
+        {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3}, {Kind::wipe, 6, 3},
         {Kind::fault_at, 45, 1},   {Kind::move, 14, 3},
     };
     Stream choices = stream("faults");

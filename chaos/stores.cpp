@@ -186,7 +186,25 @@ void Stores::exchange(int node, int other, io::Duration down, io::Duration span)
 }
 
 // One copy in a run, of several.
-bool Stores::may_lose(int node) const { return (joined_ < 0 || joined_ == node) && world_.node_count() >= 3; }
+bool Stores::may_lose(int node) const {
+  return (joined_ < 0 || joined_ == node) && world_.node_count() >= 3 && world_.view(node) != nullptr && do_others_hold(node);
+}
+
+// A quorum of the others has on disk whatever this node has: nothing rests on its copy (seed 1667).
+bool Stores::do_others_hold(int node) const {
+  const raft::Core& own = world_.view(node)->raft.core();
+  const raft::Index last = own.last_index();
+  size_t holders = 0;
+  for (int other = 0; other < world_.node_count(); ++other) {
+    const engine::NodeView* view = other == node ? nullptr : world_.view(other);
+    if (view == nullptr || !own.configuration().is_voter(world_.node_id(other))) continue;
+    const raft::Core& core = view->raft.core();
+    const auto term = core.log().term(last);
+    const bool is_same = term ? *term == own.log().last_term() : core.commit_index() >= last;
+    holders += !core.is_rebuilding() && core.durable_index() >= last && is_same ? 1 : 0;
+  }
+  return holders >= own.configuration().quorum();
+}
 
 void Stores::lose_for_good(int node, io::Duration down) {
   joined_ = node;
@@ -207,7 +225,9 @@ bool Stores::is_known_to_all(int node) const {
 }
 
 bool Stores::wipe(int node, io::Duration down) {
-  if (!may_lose(node) || !may_go(node, Store::images, 0, true) || !is_known_to_all(node)) {
+  // The one node that may bootstrap alone would begin another cluster.
+  const bool is_alone = world_.options().initial == 1 && node == 0;
+  if (is_alone || !may_go(node, Store::images, 0, true) || !may_lose(node) || !is_known_to_all(node)) {
     return false;
   }
   lose_for_good(node, down);
@@ -217,7 +237,7 @@ bool Stores::wipe(int node, io::Duration down) {
 
 bool Stores::lose(int node, Store store, int other, io::Duration down) {
   const bool is_there = world_.view(other) != nullptr && world_.view(other)->fsm.applied_index() > 0;
-  if (!may_lose(node) || !may_go(node, store, 0, true) || (store == Store::metastore && (node == other || !is_there))) {
+  if (!may_go(node, store, 0, true) || !may_lose(node) || (store == Store::metastore && (node == other || !is_there))) {
     return false;
   }
   lose_for_good(node, down);

@@ -40,8 +40,8 @@ class Stores {
   // The node is killed and finds the metastore of `other`, as it is at that moment, in its own one's place.
   void exchange(int node, int other, io::Duration down, io::Duration span);
   // The node is killed, has lost `store` for good (metastore: finds that of `other` in its place), and starts as one that joins, which
-  // the cluster brings up anew, once it has been taken out: the caller's part. Only one node in a run: one copy the cluster can do
-  // without. No other fault of this kind strikes it from then on. False when nothing was done.
+  // the cluster brings up anew, once it has been taken out: the caller's part. Only one node in a run, and at a moment when a quorum of the
+  // others holds whatever it holds: one copy the cluster can do without. No other fault of this kind strikes it from then on. False when nothing was done.
   bool lose(int node, Store store, int other, io::Duration down);
   // The node is killed and has lost its whole volume: it starts on an empty one, under the name it had. Likewise once, and only while every
   // other node is up and knows by which store the node counts: none of them takes the empty one for it. False when nothing was done.
@@ -61,6 +61,7 @@ class Stores {
   };
 
   bool is_known_to_all(int node) const;
+  bool do_others_hold(int node) const;
   bool may_lose(int node) const;
   void lose_for_good(int node, io::Duration down);
   bool may_go(int node, Store store, raft::Index reaches, bool is_for_good = false) const;
