@@ -1,20 +1,27 @@
 #include "engine/node.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "engine/api/http_server.h"
 #include "engine/api/routes.h"
+#include "engine/cluster/admin_service.h"
+#include "engine/cluster/controller.h"
 #include "engine/cluster/entry_gate.h"
 #include "engine/cluster/forward.h"
 #include "engine/cluster/leader_confirm.h"
 #include "engine/cluster/listener.h"
+#include "engine/cluster/mover.h"
 #include "engine/cluster/node_client.h"
 #include "engine/cluster/node_server.h"
 #include "engine/cluster/node_service.h"
+#include "engine/cluster/servers.h"
+#include "engine/cluster/status_client.h"
 #include "engine/data_dir.h"
 #include "engine/metastore/fsm_home.h"
+#include "engine/metastore/records_reader.h"
 #include "engine/metastore/replica.h"
 #include "engine/metrics.h"
 #include "engine/raft_proposer.h"
@@ -136,6 +143,9 @@ class Node {
   io::Status read_raft();
   io::Status open_raft();
   void make_services();
+  void make_controller();
+  cluster::NodeStatusFacts own_status();
+  cluster::NodeReply ask_for_flip(const cluster::CompleteMoveRequest& request, io::Instant deadline);
   void hand_over_leadership();
   MetricsSnapshot snapshot() const;
 
@@ -156,6 +166,11 @@ class Node {
   std::unique_ptr<topics::Manager> manager_;
   std::unique_ptr<cluster::NodeClientPool> clients_;
   std::unique_ptr<cluster::Forwarder> forwarder_;
+  std::unique_ptr<cluster::RaftServers> servers_;
+  std::unique_ptr<cluster::StatusClient> statuses_;
+  std::unique_ptr<cluster::Controller> controller_;
+  std::unique_ptr<cluster::Mover> mover_;
+  std::unique_ptr<cluster::AdminService> admin_;
   std::unique_ptr<cluster::NodeService> service_;
   std::unique_ptr<cluster::LeaderConfirm> confirm_;
   std::unique_ptr<cluster::NodeServer> node_server_;
@@ -258,7 +273,8 @@ void Node::make_services() {
         metrics_.rpc_request(cluster::op_name(op), rpc_outcome(result), took);
       });
   forwarder_ = std::make_unique<cluster::Forwarder>(env_, *raft_, *clients_);
-  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_, *replica_);
+  make_controller();
+  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_, *replica_, *admin_);
   confirm_ = std::make_unique<cluster::LeaderConfirm>(env_, *replica_, *fsm_, *raft_, *clients_);
   node_server_ = std::make_unique<cluster::NodeServer>(
       env_, [this](std::string_view payload) { return service_->answer(payload); },
@@ -266,6 +282,44 @@ void Node::make_services() {
   readiness_ = std::make_unique<Readiness>(*raft_, *replica_);
   api_ = std::make_unique<api::Api>(api::Api::Parts{env_, *manager_, topic_limits(config_), *raft_, *forwarder_, *readiness_,
                                                     metrics_, [this] { return metrics_.text(snapshot()); }});
+}
+
+// The controller, which acts while this node leads; the destination's side of moves, which any node may be; and the operator's view of both.
+void Node::make_controller() {
+  const auto last_change = [this] {
+    const metastore::DomainVersions& versions = fsm_->versions();
+    return std::max(versions.latest(metastore::Domain::topics), versions.latest(metastore::Domain::assignments));
+  };
+  servers_ = std::make_unique<cluster::RaftServers>(env_, *raft_, config_.cluster.node_id);
+  statuses_ = std::make_unique<cluster::StatusClient>(env_, *clients_, *servers_, [this] { return own_status(); });
+  controller_ = std::make_unique<cluster::Controller>(cluster::Controller::Parts{
+      env_, *fsm_, *proposer_, *gate_, *servers_,
+      [this](const metastore::Member& member, io::Instant deadline) { return statuses_->ask_backlog(member, deadline); }, last_change});
+  mover_ = std::make_unique<cluster::Mover>(cluster::Mover::Parts{
+      env_, *fsm_, config_.cluster.node_id, [this] { return replica_->has_caught_up(); },
+      [this] { return fsm_->versions().latest(metastore::Domain::assignments); },
+      [this](const cluster::CompleteMoveRequest& request, io::Instant deadline) { return ask_for_flip(request, deadline); }});
+  admin_ = std::make_unique<cluster::AdminService>(cluster::AdminService::Parts{
+      env_, *fsm_, *proposer_, *servers_, controller_->moves(), controller_->decommission(), *statuses_,
+      [this] { return raft_->leader().id; }, [this] { return own_status(); }});
+}
+
+cluster::NodeStatusFacts Node::own_status() {
+  cluster::NodeStatusFacts facts;
+  facts.node = config_.cluster.node_id;
+  const io::Result<std::optional<metastore::Member>> record =
+      metastore::get_member(*fsm_, config_.cluster.node_id, env_.after(cluster::kStatusTimeout));
+  facts.is_draining = record.ok() && record->has_value() && (*record)->draining;
+  facts.moves = mover_->moves();
+  return facts;
+}
+
+cluster::NodeReply Node::ask_for_flip(const cluster::CompleteMoveRequest& request, io::Instant deadline) {
+  if (!raft_->is_leader()) {
+    return forwarder_->write(cluster::encode(request));
+  }
+  Reply reply = admin_->complete_move_here(request.topic, request.partition, request.expected_owner, request.target, deadline);
+  return {static_cast<uint16_t>(reply.status), "application/json", std::move(reply.body)};
 }
 
 // ---- Serving -------------------------------------------------------------------------------------------------------------------
@@ -291,6 +345,8 @@ io::Status Node::serve(io::Event& stop) {
       changed.notify_all();
     });
     clients_->run(scope);
+    scope.spawn("controller/run", [&] { controller_->run(); });
+    scope.spawn("node/mover", [&] { mover_->run(); });
     cluster_listener_->run(scope);
     http_->run(scope);
     scope.spawn("node/ready", [&] {

@@ -66,7 +66,7 @@ std::optional<Reply> Assigner::ready_to_place(io::Instant deadline) {
     }
     if (are_all_draining(*members)) {
       SOMETIMES("placement: a create is refused, every live node is being decommissioned");
-      return error_reply(503, "every live node is being decommissioned; there is none to own new partitions");
+      return engine::error_reply(503, "every live node is being decommissioned; there is none to own new partitions");
     }
     note_members(*members);
     const io::Instant now = parts_.env.now();
@@ -200,7 +200,11 @@ void Assigner::place_all(const Topic& topic, const std::vector<Placement>& place
 Written Assigner::place_one(const Topic& topic, const Placement& placement, raft::Term term, io::Instant deadline) {
   const io::Instant bound = std::min(deadline, parts_.env.after(kControllerWriteTimeout));
   std::string command;
-  if (parts_.gate.may_use(EntryType::place_partition, bound)) {
+  const GateAnswer gate = parts_.gate.judge(EntryType::place_partition, bound);
+  if (!gate.may_use && gate.holder.empty()) {
+    return {Written::Kind::not_written, {}, gate.reason};  // it could not look; that is no reason for the older entry
+  }
+  if (gate.may_use) {
     command = metastore::encode_command(metastore::PlacePartition{topic.name, placement.partition, placement.owner, topic.id});
   } else {
     // The entry of every release puts its owner whatever is there. What the state machine does not check, this does: the topic is still
@@ -230,26 +234,25 @@ Written Assigner::place_one(const Topic& topic, const Placement& placement, raft
   return written;
 }
 
-io::Result<Assigner::Swept> Assigner::sweep(raft::Term term, io::Instant deadline) {
+io::Result<Assigner::Swept> Assigner::sweep(const Picture& picture, raft::Term term, io::Instant deadline) {
   has_left_over_ = false;
-  const io::Result<Picture> picture = read_picture(parts_.reader, deadline);
-  if (!picture.ok()) {
-    return picture.error();
-  }
   Swept swept;
-  for (const std::string& name : unplaced_topics(*picture)) {
+  for (const std::string& name : unplaced_topics(picture)) {
     // One topic at a time: a create that comes meanwhile waits for one, not for all.
     const AssignmentLock::Hold hold(lock_, AssignmentLock::Scope::any_topic, deadline);
     if (!hold.is_held()) {
+      has_left_over_ = true;
       return io::fail(io::ErrorKind::timed_out, "the assignment lock was not free in time");
     }
     const io::Result<Outcome> outcome = place_topic(name, term, deadline);
     if (!outcome.ok()) {
+      has_left_over_ = true;
       return outcome.error();
     }
     swept.placed += outcome->placed;
     swept.left += outcome->left;
   }
+  has_left_over_ = has_left_over_ || swept.left > 0;
   if (swept.placed > 0) {
     SOMETIMES("placement: a sweep places what a create could not");
   }
@@ -258,12 +261,8 @@ io::Result<Assigner::Swept> Assigner::sweep(raft::Term term, io::Instant deadlin
 
 // ---- Pruning ---------------------------------------------------------------------------------------------------------------
 
-io::Result<size_t> Assigner::prune(raft::Term term, io::Instant deadline) {
-  const io::Result<Picture> picture = read_picture(parts_.reader, deadline);
-  if (!picture.ok()) {
-    return picture.error();
-  }
-  const std::vector<Assignment> orphans = orphans_of(*picture);
+size_t Assigner::prune(const Picture& picture, raft::Term term, io::Instant deadline) {
+  const std::vector<Assignment> orphans = orphans_of(picture);
   std::set<std::pair<std::string, int32_t>> standing;
   for (const Assignment& row : orphans) {
     standing.emplace(row.topic, row.partition);
@@ -280,8 +279,8 @@ io::Result<size_t> Assigner::prune(raft::Term term, io::Instant deadline) {
 
 bool Assigner::prune_one(const Assignment& row, raft::Term term, io::Instant deadline) {
   const io::Instant bound = std::min(deadline, parts_.env.after(kControllerWriteTimeout));
-  if (!parts_.gate.may_use(EntryType::prune_assignment, bound)) {
-    if (leads_in(parts_.proposer, term) && logged_orphans_.emplace(row.topic, row.partition).second) {
+  if (const GateAnswer gate = parts_.gate.judge(EntryType::prune_assignment, bound); !gate.may_use) {
+    if (!gate.holder.empty() && leads_in(parts_.proposer, term) && logged_orphans_.emplace(row.topic, row.partition).second) {
       SOMETIMES("controller: an orphan assignment row is told of and left");
       parts_.env.log.error("orphan assignment row for " + row.topic + "/" + std::to_string(row.partition) +
                                "; it is pruned once every member runs 3.1.0",

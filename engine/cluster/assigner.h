@@ -65,9 +65,9 @@ class Assigner final : public topics::Placer {
     size_t left = 0;  // partitions without an owner still
   };
   // Places every partition that has no owner. Errors: what kept it from reading.
-  io::Result<Swept> sweep(raft::Term term, io::Instant deadline);
+  io::Result<Swept> sweep(const Picture& picture, raft::Term term, io::Instant deadline);
   // Removes the rows that belong to no partition. The number of those removed.
-  io::Result<size_t> prune(raft::Term term, io::Instant deadline);
+  size_t prune(const Picture& picture, raft::Term term, io::Instant deadline);
 
   // The members as the controller sees them: how long the cluster has been forming counts from here too.
   void note_members(const std::vector<metastore::Member>& members);

@@ -34,16 +34,17 @@ NodeReply NodeService::answer(std::string_view payload) {
       return get_topic(payload);
     case Op::applied_index:
       return applied_index(payload);
-    case Op::purge_topic:
-    case Op::register_member:
-    case Op::attach_child:
-    case Op::detach_child:
-    case Op::join_cluster:
     case Op::decommission_member:
     case Op::complete_move:
     case Op::abort_move:
     case Op::get_assignment:
     case Op::node_status:
+      return moves_.answer(static_cast<Op>(op), payload);
+    case Op::purge_topic:
+    case Op::register_member:
+    case Op::attach_child:
+    case Op::detach_child:
+    case Op::join_cluster:
     case Op::forget_server:
       break;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/cluster/move_service.h"
 #include "engine/cluster/node_frames.h"
 #include "engine/metastore/replica.h"
 #include "engine/topics/manager.h"
@@ -18,8 +19,8 @@ namespace engine::cluster {
 
 class NodeService {
  public:
-  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft, metastore::Replica& replica)
-      : env_(env), manager_(manager), raft_(raft), replica_(replica) {}
+  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft, metastore::Replica& replica, Admin& admin)
+      : env_(env), manager_(manager), raft_(raft), replica_(replica), moves_(env, raft, admin) {}
 
   // `payload` begins with its opcode. May wait.
   NodeReply answer(std::string_view payload);
@@ -37,6 +38,7 @@ class NodeService {
   topics::Manager& manager_;
   raft::RaftServer& raft_;
   metastore::Replica& replica_;
+  MoveService moves_;
   raft::Term trusted_term_ = 0;  // in which a barrier has succeeded
 };
 

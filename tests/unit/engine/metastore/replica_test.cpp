@@ -14,6 +14,7 @@
 #include "engine/topics/manager.h"
 #include "io/sim/switches.h"
 #include "tests/support/memory_metastore.h"
+#include "tests/support/no_admin.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -292,7 +293,8 @@ TEST_F(ReplicaTest, AStoppedStateMachinePassesNobodysBarrier) {
   tests::MemoryMetastore store;
   engine::topics::Manager manager(env(servers, leader), store, store, {});
   engine::RaftProposer proposer(raft, replica);
-  engine::cluster::NodeService service(env(servers, leader), manager, raft, replica);
+  tests::NoAdmin admin;
+  engine::cluster::NodeService service(env(servers, leader), manager, raft, replica, admin);
   const std::string ask_index = engine::cluster::encode_applied_index_request();
   struct Answers {
     io::Status barrier;
