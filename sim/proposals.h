@@ -5,6 +5,8 @@
 //
 // A few are no commands at all: those every node counts as applied, and says so.
 //
+// Nodes propose some of these by themselves too: of those the log may hold more.
+//
 // Of each answer: the log holds the command at the index that the answer names, with that answer, and this node has applied it. Of
 // the whole history: each answered proposal is an entry of its own, and what was certainly not appended is not in the log.
 #pragma once
@@ -38,6 +40,7 @@ class Proposals {
   struct Fate {
     uint64_t answered = 0;
     uint64_t unknown = 0;
+    bool is_of_nodes_too = false;  // the nodes propose such commands by themselves
   };
 
   void tick();
