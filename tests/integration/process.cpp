@@ -224,6 +224,9 @@ void NodeProcess::start(const std::vector<std::string>& more_flags) {
   if (!peers_.empty()) {
     environment["NARAD_CLUSTER_PEERS"] = peers_;
   }
+  for (const auto& [name, value] : settings_) {
+    environment[name] = value;
+  }
   std::vector<std::string> arguments = {narad_program(), "serve"};
   arguments.insert(arguments.end(), more_flags.begin(), more_flags.end());
   process_ = std::make_unique<Process>(arguments, environment, log_file_);

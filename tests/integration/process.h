@@ -92,6 +92,8 @@ class NodeProcess {
   const std::string& data_dir() const { return data_dir_; }
 
   void set_peers(std::string peers) { peers_ = std::move(peers); }
+  // A setting of the processes to come, by its environment name.
+  void set(const std::string& name, std::string value) { settings_[name] = std::move(value); }
   void start(const std::vector<std::string>& more_flags = {});
   void kill9();
   // SIGTERM; the exit code.
@@ -117,6 +119,7 @@ class NodeProcess {
   uint16_t http_port_;
   uint16_t cluster_port_;
   std::string peers_;
+  std::map<std::string, std::string> settings_;
   std::unique_ptr<Process> process_;
 };
 
