@@ -1,7 +1,6 @@
 #include "engine/cluster/dead_marking.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -24,14 +23,6 @@ std::string join(const std::vector<std::string>& ids) {
 }
 
 }  // namespace
-
-int64_t heartbeat_stamp(int64_t clock_s, std::optional<int64_t> stored) {
-  if (!stored || *stored < clock_s) {
-    return clock_s;
-  }
-  SOMETIMES("heartbeat: the clock is not ahead of the stamp on record");
-  return *stored == std::numeric_limits<int64_t>::max() ? *stored : *stored + 1;
-}
 
 void DeadMarking::observe(raft::Term term, io::Instant now, const std::vector<Member>& members) {
   if (term != term_) {

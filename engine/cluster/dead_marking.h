@@ -34,10 +34,6 @@ inline constexpr io::Duration kDeadAfter = std::chrono::seconds(30);
 // Longer between two looks, and the silence before the second one is not counted: more than one tick of the controller.
 inline constexpr io::Duration kWatchGapMax = std::chrono::seconds(15);
 
-// The stamp of a heartbeat, in Unix seconds: the leader's clock, but always newer than the one on record (nullopt: none), so that a clock
-// that steps back makes no heartbeat look older than the one before.
-int64_t heartbeat_stamp(int64_t clock_s, std::optional<int64_t> stored);
-
 struct DeadMark {
   std::string id;
   int64_t last_heartbeat = 0;  // as observed

@@ -470,8 +470,7 @@ bool World::heartbeat(Node& node, uint32_t bits) {
   member.id = node.id;
   member.addr = node.id + ":7942";
   member.cluster_addr = address_of(node.id);
-  member.last_heartbeat =
-      cluster::heartbeat_stamp(clock_s_, stored ? std::optional<int64_t>(stored->last_heartbeat) : std::nullopt);
+  member.last_heartbeat = std::max(clock_s_, stored ? stored->last_heartbeat + 1 : 0);
   member.build = is_reported ? node.release->name : "";
   member.entry_types = is_reported ? node.release->newest_type : 0;
   append_command(static_cast<uint32_t>(ms::EntryType::register_member), ms::encode_command(ms::RegisterMember{member}),

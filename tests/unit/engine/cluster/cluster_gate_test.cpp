@@ -112,4 +112,72 @@ TEST_F(ClusterGateTest, ANewLeaderWaitsUntilItHasAppliedWhatItsLogHeld) {
   EXPECT_EQ(answer.holder, name) << "and not what it had applied when it was elected: " << answer.reason;
 }
 
+// The node's reader, and what a test wants beside it.
+struct BentReader final : Reader {
+  explicit BentReader(Reader& reader) : real(reader) {}
+  io::Result<std::shared_ptr<const Topic>> get_topic(std::string_view name, io::Instant deadline) override {
+    return real.get_topic(name, deadline);
+  }
+  io::Result<std::vector<std::shared_ptr<const Topic>>> list_topics(std::string_view after, size_t limit, io::Instant deadline) override {
+    return real.list_topics(after, limit, deadline);
+  }
+  io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant deadline) override {
+    return real.names_like(name, deadline);
+  }
+  io::Result<std::optional<std::string>> get_row(Bucket bucket, std::string_view key, io::Instant deadline) override {
+    return real.get_row(bucket, key, deadline);
+  }
+  io::Result<std::vector<Row>> list_rows(Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
+                                         io::Instant deadline) override {
+    ++lists;
+    if (error) return *error;
+    auto rows = real.list_rows(bucket, prefix, after, limit, deadline);
+    if (lists == 1) io::sleep_for(waits);
+    return rows;
+  }
+
+  Reader& real;
+  std::optional<io::Error> error;
+  io::Duration waits{0};  // the first list, before it returns
+  int lists = 0;
+};
+
+TEST_F(ClusterGateTest, SaysWhyTheMembersCannotBeRead) {
+  GateWorld cluster(15);
+  const size_t leader = cluster.lead();
+  ASSERT_TRUE(cluster.report_all());
+  const auto answer = cluster.on(leader, [&] {
+    io::Env& env = cluster[leader].machine->process()->env();
+    BentReader reader(*cluster[leader].fsm);
+    reader.error = io::fail(io::ErrorKind::io, "the disk says no");
+    return engine::cluster::ClusterGate(env, reader, *cluster[leader].server, {cluster[leader].machine->name(), "3.2.0", 37}).judge(23, env.after(1s));
+  });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_FALSE(answer->may_use);
+  EXPECT_EQ(answer->holder, "");
+  EXPECT_TRUE(answer->reason.starts_with("the cluster's members could not be read: ")) << answer->reason;
+  EXPECT_NE(answer->reason.find("the disk says no"), std::string::npos) << answer->reason;
+}
+
+TEST_F(ClusterGateTest, AReadThatEntriesOvertookIsMadeAgain) {
+  GateWorld cluster(16);
+  const size_t leader = cluster.lead();
+  const size_t f = (leader + 1) % 3;
+  ASSERT_TRUE(cluster.report_all());
+  auto asked = cluster.begin(leader, [&] {
+    io::Env& env = cluster[leader].machine->process()->env();
+    BentReader reader(*cluster[leader].fsm);
+    reader.waits = 2s;
+    const GateAnswer answer =
+        engine::cluster::ClusterGate(env, reader, *cluster[leader].server, {cluster[leader].machine->name(), "3.2.0", 37}).judge(33, env.after(10s));
+    EXPECT_EQ(reader.lists, 2);
+    return answer;
+  });
+  cluster.world.run_for(500ms);
+  cluster.set_release(f, "3.1.0", 32);
+  ASSERT_TRUE(cluster.report(f));
+  ASSERT_TRUE(cluster.run_until([&] { return asked->has_value(); }, 10s));
+  EXPECT_EQ((*asked)->holder, cluster[f].machine->name()) << "and not what it had reported when the first read began";
+}
+
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,15 +65,6 @@ std::vector<std::string> ids(const DeadPass& pass) {
 }
 
 using Ids = std::vector<std::string>;
-
-TEST(HeartbeatStamp, IsTheClockAndNewerThanTheStampOnRecord) {
-  EXPECT_EQ(heartbeat_stamp(1000, std::nullopt), 1000);
-  EXPECT_EQ(heartbeat_stamp(1000, 990), 1000);
-  EXPECT_EQ(heartbeat_stamp(1000, 1000), 1001);
-  EXPECT_EQ(heartbeat_stamp(400, 1000), 1001) << "a clock that stepped back";
-  const int64_t last = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(heartbeat_stamp(1000, last), last);
-}
 
 TEST(DeadMarking, MarksAMemberAfterThirtySecondsOfSilence) {
   Leader leader;
