@@ -47,6 +47,8 @@ bool touches_crowded(const ms::DetachChildIf& entry) { return entry.parent == kC
 
 bool is_command_topic(std::string_view name) { return !name.empty() && (name[0] == 'm' || name[0] == 'M'); }
 
+bool is_command_member(std::string_view id) { return id.starts_with('w'); }
+
 // What a draw may know.
 struct CommandDraws::Context {
   const ms::MemoryRows& rows;

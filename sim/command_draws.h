@@ -17,6 +17,8 @@ namespace sim {
 
 // Topics of these commands; the clients' own (load.h) are named otherwise.
 bool is_command_topic(std::string_view name);
+// Members of these commands; the nodes are named otherwise.
+bool is_command_member(std::string_view id);
 
 class CommandDraws {
  public:

@@ -9,6 +9,7 @@
 #include "raft/server.h"
 #include "sim/client.h"
 #include "sim/linearizability.h"
+#include "sim/placement_check.h"
 
 namespace sim {
 namespace {
@@ -96,6 +97,19 @@ bool in_fiber(World& world, io::Duration bound, const char* rule, std::function<
     *done = true;
   });
   return within(world, bound, rule, [done] { return *done; });
+}
+
+// The configuration that the leader goes by; nothing while nobody leads.
+const raft::Configuration* configuration_of(const World& world) {
+  const int leader = world.leader();
+  return leader < 0 ? nullptr : &world.view(leader)->raft.core().configuration();
+}
+
+bool all_placed(const World& world) { return !unplaced_partition(world.book().replica().rows()); }
+
+bool no_orphans(const World& world) {
+  const raft::Configuration* configuration = configuration_of(world);
+  return configuration != nullptr && !orphan_row(world.book().replica().rows(), *configuration);
 }
 
 void wait_until_ready(World& world, io::Env& env) {
@@ -186,7 +200,9 @@ void check_liveness(World& world, const LivenessBounds& bounds) {
       !in_fiber(world, bounds.write * world.node_count(), "liveness: a write through every node succeeds",
                 [&world](io::Env& env) { write_and_read_everywhere(world, env); }) ||
       !within(world, bounds.ready, "liveness: every node catches up", [&] { return all_level(world); }) ||
-      !in_fiber(world, 60s, "liveness: reads are answered", [&world](io::Env& env) { read_everything(world, env); })) {
+      !in_fiber(world, 60s, "liveness: reads are answered", [&world](io::Env& env) { read_everything(world, env); }) ||
+      !within(world, bounds.placed, "liveness: every partition has an owner", [&] { return all_placed(world); }) ||
+      !within(world, bounds.pruned, "liveness: rows that belong to no partition go", [&] { return no_orphans(world); })) {
     return;
   }
   audit_everywhere(world);

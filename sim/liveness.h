@@ -2,8 +2,8 @@
 // anybody writing first.
 //
 // In this order: one leader; every node a voter again (an operator is bringing back who was taken out); every node ready (GET /readyz is 200) and as far as the others; every call under way answered; then
-// a write through every node succeeds, every node shows the same topics as the model, and each database's rows add up to its
-// digest.
+// a write through every node succeeds, every node shows the same topics as the model, every partition has an owner while a member can
+// take it, rows that belong to no partition are gone, and each database's rows add up to its digest.
 #pragma once
 
 #include "io/time.h"
@@ -16,6 +16,9 @@ struct LivenessBounds {
   io::Duration ready{0};     // then to readiness of every node
   io::Duration write{0};     // then for one write
   io::Duration promotion = std::chrono::seconds(12);  // from one leader until every node is a voter
+  // Of the controller: a tick and its pass; six ticks and theirs.
+  io::Duration placed = std::chrono::seconds(15);
+  io::Duration pruned = std::chrono::seconds(75);
 };
 
 // Runs the world until the duties are done or one is late; faults must have ended. Violations are recorded in the world.

@@ -10,6 +10,7 @@
 #include "sim/answers.h"
 #include "sim/bounds.h"
 #include "sim/command_draws.h"
+#include "sim/placement_check.h"
 #include "sim/proposals.h"
 #include "sim/snapshot_look.h"
 
@@ -577,6 +578,12 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
   const auto change = decode_change(entry);
   const auto decoded = engine::metastore::decode_answer(answer);
   const bool is_first = entry.index > book_.last_index();
+  if (is_first && decoded && entry.index == book_.last_index() + 1) {
+    if (const auto wrong = judge_assignment(book_.replica().rows(), entry, *decoded)) {
+      fail("owners are not overwritten by placement, and move by compare-and-set", *wrong + " (index " + std::to_string(entry.index) + ")");
+      return;
+    }
+  }
   if (auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
     // What it was about, for whoever reads the failure.
     if (change) {

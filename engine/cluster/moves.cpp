@@ -66,13 +66,15 @@ bool Moves::start_one(const PlannedMove& move, raft::Term term, io::Instant dead
     return false;
   }
   const io::Instant bound = std::min(deadline, parts_.env.after(kControllerWriteTimeout));
+  const io::Result<std::optional<Member>> source = metastore::get_member(parts_.reader, move.from, bound);
   const io::Result<std::optional<Member>> target = metastore::get_member(parts_.reader, move.to, bound);
   const io::Result<std::optional<Assignment>> row = metastore::get_assignment(parts_.reader, move.topic, move.partition, bound);
-  if (!target.ok() || !row.ok()) {
+  if (!source.ok() || !target.ok() || !row.ok()) {
     return false;
   }
   const bool is_as_planned = row->has_value() && (*row)->owner_id == move.from && (*row)->target_id.empty();
-  if (!is_as_planned || !target->has_value() || (*target)->status != MemberStatus::alive || (*target)->draining) {
+  const bool is_alive = source->has_value() && (*source)->status == MemberStatus::alive;
+  if (!is_as_planned || !is_alive || !target->has_value() || (*target)->status != MemberStatus::alive || (*target)->draining) {
     SOMETIMES("moves: a planned move is dropped, its ground has changed");
     return false;
   }
