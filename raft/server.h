@@ -351,6 +351,7 @@ class RaftServer {
   bool append_until_there_is_room(const std::vector<Entry>& entries);
   bool until_there_is_room(Index first, const std::function<io::Status()>& write);
   void apply_loop();
+  bool apply_in_pieces(std::vector<Entry> entries);
   bool apply_batch(const std::vector<Entry>& batch);
   void prepare_loop();
 

@@ -38,6 +38,7 @@ class ListMachine : public raft::StateMachine {
   io::Result<std::vector<std::string>> apply(const std::vector<raft::Entry>& batch) override {
     if (apply_time > io::Duration::zero()) io::sleep_for(apply_time);
     std::vector<std::string> answers;
+    largest_batch = std::max(largest_batch, batch.size());
     for (const raft::Entry& entry : batch) {
       if (entry.bytes() == "poison") {
         is_stopped_ = true;
@@ -97,6 +98,7 @@ class ListMachine : public raft::StateMachine {
   bool is_flush_held = false;        // flushes do not end
   int flushes_begun = 0;
   std::size_t image_piece_bytes = 100;
+  std::size_t largest_batch = 0;
   int images_written = 0;
   int images_installed = 0;
 

@@ -32,6 +32,23 @@ TEST(RaftServer, ThreeServersElectALeaderAndApplyTheSameCommands) {
   EXPECT_EQ(violations(servers), "");
 }
 
+TEST(RaftServer, ALongReplayIsHandedOverInPiecesOf256Entries) {
+  ServerWorld servers(7, 1);
+  servers.start_all();
+  ASSERT_EQ(servers.await_leader(), 0);
+  std::vector<std::shared_ptr<ServerWorld::Call<raft::Proposed>>> calls;
+  for (int i = 0; i < 700; ++i) calls.push_back(servers.propose(0, "c" + std::to_string(i)));
+  ASSERT_TRUE(servers.run_until([&] { return std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call->done; }); }, 10s));
+  const std::vector<std::string> commands = servers[0].state_machine->commands;
+  ASSERT_EQ(commands.size(), 700u);
+  servers[0].machine->kill();
+  servers.start(0);
+  ASSERT_TRUE(servers.run_until([&] { return servers.is_up(0) && servers[0].state_machine->commands.size() == 700; }, 10s));
+  EXPECT_EQ(servers[0].state_machine->commands, commands);
+  EXPECT_EQ(servers[0].state_machine->largest_batch, 256u);
+  EXPECT_EQ(violations(servers), "");
+}
+
 TEST(RaftServer, OneServerAloneLeadsAndCommits) {
   ServerWorld servers(2, 1);
   servers.start_all();
