@@ -12,6 +12,7 @@
 #include "sim/command_draws.h"
 #include "sim/placement_check.h"
 #include "sim/proposals.h"
+#include "sim/record_check.h"
 #include "sim/snapshot_look.h"
 
 namespace sim {
@@ -583,6 +584,10 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
       fail("owners are not overwritten by placement, and move by compare-and-set", *wrong + " (index " + std::to_string(entry.index) + ")");
       return;
     }
+    if (const auto wrong = judge_before(book_.replica().rows(), entry, *decoded)) {
+      fail("a dead mark does not stand over a newer heartbeat", *wrong + " (index " + std::to_string(entry.index) + ")");
+      return;
+    }
   }
   if (auto wrong = book_.applied(index, life, entry, answer, !decoded || !decoded->ok(), change, now())) {
     // What it was about, for whoever reads the failure.
@@ -596,6 +601,10 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
     return;
   }
   if (is_first && decoded) {
+    if (const auto left = judge_after(book_.replica().rows(), entry, *decoded)) {
+      fail("what is gone leaves nothing to the next one of its name", *left + " (index " + std::to_string(entry.index) + ")");
+      return;
+    }
     note_answer(entry.bytes(), *decoded);
   }
   if (is_first && book_.line(entry.index).change) {
