@@ -51,6 +51,9 @@ const std::vector<Row>& rows() {
       {{"cluster.initial_members", "NARAD_CLUSTER_INITIAL_MEMBERS", "", true,
         "id,id,... of the nodes that may bootstrap the cluster; every other one joins it; default: every node may"},
        [](Config& c) { return Target(&c.cluster.initial_members); }},
+      {{"cluster.advertise_addr", "NARAD_CLUSTER_ADVERTISE_ADDR", "", true,
+        "host:port where the other nodes reach the cluster listener; required on a node that cluster.peers does not name"},
+       [](Config& c) { return Target(&c.cluster.advertise_addr); }},
       {{"cluster.raft_heartbeat_interval", "NARAD_CLUSTER_RAFT_HEARTBEAT_INTERVAL", "", true, "between a leader's heartbeats"},
        [](Config& c) { return Target(&c.cluster.raft_heartbeat_interval); }},
       {{"cluster.raft_election_timeout_min", "NARAD_CLUSTER_RAFT_ELECTION_TIMEOUT_MIN", "", true,
@@ -308,6 +311,11 @@ io::Status check_address(std::string_view key, const std::string& address, bool 
 
 io::Status check_peers(const Config& config) {
   const std::vector<Peer>& peers = config.cluster.peers;
+  if (!config.cluster.advertise_addr.empty()) {
+    if (io::Status address = check_address("cluster.advertise_addr", config.cluster.advertise_addr, false); !address.ok()) {
+      return address;
+    }
+  }
   if (peers.empty()) {
     return {};
   }
@@ -328,8 +336,9 @@ io::Status check_peers(const Config& config) {
       return refuse("cluster.peers gives " + peer.addr + " to two nodes");
     }
   }
-  if (!ids.contains(config.cluster.node_id)) {
-    return refuse("cluster.peers does not name this node (cluster.node_id is \"" + config.cluster.node_id + "\")");
+  if (!ids.contains(config.cluster.node_id) && config.cluster.advertise_addr.empty()) {
+    return refuse("cluster.peers does not name this node (cluster.node_id is \"" + config.cluster.node_id +
+                  "\"), so cluster.advertise_addr must say where the others reach it");
   }
   return {};
 }
@@ -450,7 +459,37 @@ bool Config::is_initial_member(std::string_view id) const {
   return is_named;
 }
 
+bool Config::is_join_only() const {
+  const auto is_self = [this](const Peer& peer) { return peer.id == cluster.node_id; };
+  const bool is_peer = cluster.peers.empty() || std::any_of(cluster.peers.begin(), cluster.peers.end(), is_self);
+  return !is_peer || !is_initial_member(cluster.node_id);
+}
+
+std::vector<Peer> Config::first_members() const {
+  if (is_join_only()) {
+    return {};
+  }
+  if (cluster.peers.empty()) {
+    return {{cluster.node_id, advertised_cluster_addr()}};
+  }
+  std::vector<Peer> members;
+  for (const Peer& peer : cluster.peers) {
+    if (is_initial_member(peer.id)) {
+      members.push_back(peer);
+    }
+  }
+  return members;
+}
+
+std::string Config::advertised_http_addr(std::string_view bound_address) const {
+  const std::string& cluster_addr = advertised_cluster_addr();
+  return cluster_addr.substr(0, cluster_addr.rfind(':')) + std::string(bound_address.substr(bound_address.rfind(':')));
+}
+
 const std::string& Config::advertised_cluster_addr() const {
+  if (!cluster.advertise_addr.empty()) {
+    return cluster.advertise_addr;
+  }
   for (const Peer& peer : cluster.peers) {
     if (peer.id == cluster.node_id) {
       return peer.addr;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/cluster/frame_fields.h"
 #include "io/log.h"
 #include "io/result.h"
 #include "io/time.h"
@@ -48,6 +49,7 @@ struct Config {
     std::string addr = "127.0.0.1:7943";
     std::vector<Peer> peers;                                         // empty: a single node; else this node is among them
     std::string initial_members;                                     // "id,id,...": who may bootstrap; empty: every node
+    std::string advertise_addr;                                      // where others reach cluster.addr; empty: as peers says
     io::Duration raft_heartbeat_interval = std::chrono::milliseconds(50);
     io::Duration raft_election_timeout_min = std::chrono::milliseconds(400);
     io::Duration raft_election_timeout_max = std::chrono::milliseconds(700);
@@ -91,18 +93,25 @@ struct Config {
       uint32_t newest_type = 0;
       bool skips_unknown = false;
       bool writes_meta = true;
+      cluster::FrameFields frames;  // what it knows of the node protocol
     } release;
   } tuning;
 
   bool insecure = false;    // flag --insecure only
   std::string io = "auto";  // flag --io only: auto, uring, epoll
 
-  // The address of this node's cluster listener as the others dial it: its entry in peers, else cluster.addr.
+  // The address of this node's cluster listener as the others dial it: cluster.advertise_addr, else its entry in peers, else
+  // cluster.addr.
   const std::string& advertised_cluster_addr() const;
-  // Whether initial_members names the node, or is empty: it belongs to the first configuration.
+  // The address of its HTTP listener for the others: the host of the above, the port that is bound.
+  std::string advertised_http_addr(std::string_view bound_address) const;
+  // This node never bootstraps a cluster: initial_members names others only, or peers does.
+  bool is_join_only() const;
+  // Whether a node of this id may bootstrap.
   bool is_initial_member(std::string_view id) const;
-  // This node never bootstraps a cluster: initial_members names others only.
-  bool is_join_only() const { return !is_initial_member(cluster.node_id); }
+  // Who bootstraps: those of peers that initial_members names, where it names any; without peers this node alone. Empty on a node that is
+  // join-only.
+  std::vector<Peer> first_members() const;
 };
 
 // Where settings come from, least first.

@@ -10,13 +10,19 @@
 #include "engine/cluster/admin_service.h"
 #include "engine/cluster/controller.h"
 #include "engine/cluster/entry_gate.h"
+#include "engine/cluster/forget_service.h"
 #include "engine/cluster/forward.h"
+#include "engine/cluster/heartbeater.h"
+#include "engine/cluster/join_rules.h"
+#include "engine/cluster/join_service.h"
+#include "engine/cluster/joiner.h"
 #include "engine/cluster/leader_confirm.h"
 #include "engine/cluster/listener.h"
 #include "engine/cluster/mover.h"
 #include "engine/cluster/node_client.h"
 #include "engine/cluster/node_server.h"
 #include "engine/cluster/node_service.h"
+#include "engine/cluster/registry.h"
 #include "engine/cluster/servers.h"
 #include "engine/cluster/status_client.h"
 #include "engine/data_dir.h"
@@ -24,84 +30,25 @@
 #include "engine/metastore/records_reader.h"
 #include "engine/metastore/replica.h"
 #include "engine/metrics.h"
+#include "engine/node_settings.h"
 #include "engine/raft_proposer.h"
 #include "engine/readiness.h"
+#include "engine/topics/create_gate.h"
 #include "engine/topics/manager.h"
 #include "engine/version.h"
 #include "io/check.h"
+#include "io/probe.h"
 #include "raft/server.h"
 
 namespace engine {
 
 namespace {
 
+// How long the startup reconcile waits for the replica to catch up before the destructive part of it is left out for this start.
+constexpr io::Duration kReconcileWait = std::chrono::seconds(60);
+constexpr io::Duration kPoll = std::chrono::milliseconds(100);
 // How long a stop waits for another server to lead.
 constexpr io::Duration kHandOverTimeout = std::chrono::seconds(2);
-
-raft::ServerOptions raft_options(const Config& config) {
-  raft::ServerOptions options;
-  options.id = config.cluster.node_id;
-  options.address = config.advertised_cluster_addr();
-  std::vector<std::pair<raft::ServerId, std::string>> members;
-  for (const Peer& peer : config.cluster.peers) {
-    if (config.is_initial_member(peer.id)) {
-      members.emplace_back(peer.id, peer.addr);
-    }
-  }
-  if (members.empty()) {
-    members.emplace_back(config.cluster.node_id, config.cluster.addr);
-  }
-  options.is_joining = config.is_join_only();
-  if (!options.is_joining) {
-    options.bootstrap = raft::bootstrap_configuration(std::move(members));
-  }
-  options.core.heartbeat_interval = config.cluster.raft_heartbeat_interval;
-  options.core.election_timeout_min = config.cluster.raft_election_timeout_min;
-  options.core.election_timeout_max = config.cluster.raft_election_timeout_max;
-  options.core.append_entries_max = config.tuning.append_entries_max;
-  options.core.stall_bound = config.cluster.raft_disk_stall_timeout;
-  options.core.tail_bytes_max = config.tuning.raft_tail_bytes;
-  options.core.unapplied_bytes_max = config.tuning.raft_unapplied_bytes;
-  options.core.applying_bytes_max = config.tuning.raft_applying_bytes;
-  options.link.queue_bytes_max = config.tuning.raft_link_queue_bytes;
-  options.log.segment_bytes = config.tuning.raft_segment_bytes;
-  options.log.tail_bytes_max = config.tuning.raft_tail_bytes;
-  options.snapshots.threshold = config.cluster.raft_snapshot_threshold;
-  options.snapshots.interval = config.cluster.raft_snapshot_interval;
-  options.snapshots.trailing = config.cluster.raft_trailing_logs;
-  options.snapshots.store.chunk_bytes = config.tuning.snapshot_chunk_bytes;
-  return options;
-}
-
-// This node as the gate counts it: by its own build.
-cluster::GateSelf gate_self(const Config& config) {
-  const Config::Tuning::Release& release = config.tuning.release;
-  if (release.name.empty()) {
-    return {config.cluster.node_id, std::string(kVersion), metastore::kNewestEntryType};
-  }
-  return {config.cluster.node_id, release.name, release.newest_type};
-}
-
-api::HttpServerSettings http_settings(const Config& config) {
-  api::HttpServerSettings settings;
-  settings.limits.header_bytes = static_cast<uint32_t>(config.http.max_header_bytes);
-  settings.read_timeout = config.http.read_timeout;
-  settings.write_timeout = config.http.write_timeout;
-  settings.idle_timeout = config.http.idle_timeout;
-  settings.max_connections = config.http.max_connections;
-  return settings;
-}
-
-topics::Limits topic_limits(const Config& config) {
-  topics::Limits limits;
-  limits.default_partitions = config.topic.default_partitions;
-  limits.max_partitions = config.topic.max_partitions;
-  limits.default_retention_ms = config.topic.default_retention_age_ms;
-  limits.default_visibility_timeout_ms = config.topic.default_visibility_timeout_ms;
-  limits.default_max_in_flight = config.topic.default_max_in_flight_per_partition;
-  limits.default_max_acked_ahead = config.topic.default_max_acked_ahead_per_partition;
-  return limits;
-}
 
 std::string_view rpc_outcome(const cluster::CallResult& result) {
   if (result.kind != cluster::CallResult::Kind::answered) {
@@ -141,11 +88,15 @@ class Node {
  private:
   io::Status bind_listeners();
   io::Status read_raft();
+  void look_for_cluster();
   io::Status open_raft();
   void make_services();
   void make_controller();
   cluster::NodeStatusFacts own_status();
   cluster::NodeReply ask_for_flip(const cluster::CompleteMoveRequest& request, io::Instant deadline);
+  void make_cluster_services();
+  void run_cluster_services(io::Scope& scope);
+  void reconcile();
   void hand_over_leadership();
   MetricsSnapshot snapshot() const;
 
@@ -153,6 +104,7 @@ class Node {
   const Config& config_;
   const Hooks& hooks_;
   const io::Instant started_at_ = env_.now();
+  bool is_joining_ = config_.is_join_only();  // it does not bootstrap; also when its probe says that a cluster exists
   io::Instant serving_since_{};
 
   std::unique_ptr<io::DirectoryLock> data_lock_;
@@ -171,6 +123,12 @@ class Node {
   std::unique_ptr<cluster::Controller> controller_;
   std::unique_ptr<cluster::Mover> mover_;
   std::unique_ptr<cluster::AdminService> admin_;
+  topics::CreateGate create_gate_;
+  std::unique_ptr<cluster::Registry> registry_;
+  std::unique_ptr<cluster::JoinService> join_service_;
+  std::unique_ptr<cluster::ForgetService> forget_service_;
+  std::unique_ptr<cluster::Joiner> joiner_;
+  std::unique_ptr<cluster::Heartbeater> heartbeater_;
   std::unique_ptr<cluster::NodeService> service_;
   std::unique_ptr<cluster::LeaderConfirm> confirm_;
   std::unique_ptr<cluster::NodeServer> node_server_;
@@ -199,13 +157,19 @@ io::Status Node::boot() {
   if (status.ok()) {
     status = read_raft();
   }
-  // 4. What raft holds is compared with the metastore, which is looked at only, and what to do is decided (raft/restart.h): a refusal
+  // 4. A node that could bootstrap and has nothing asks its peers first whether a cluster exists: its volume may have been wiped.
+  // Meanwhile it answers them that it has no configuration, and nothing else.
+  if (status.ok()) {
+    look_for_cluster();
+  }
+  // 5. What raft holds is compared with the metastore, which is looked at only, and what to do is decided (raft/restart.h): a refusal
   // leaves everything as it was found. Only then the metastore is opened, before raft goes on: its applied index says where the replay
   // of the log begins.
   if (status.ok()) {
     status = open_raft();
   }
-  // 5. What serves, before anybody can ask.
+  // 6. What serves, before anybody can ask: first the gate that holds creations back on every transport (create_gate_ is armed as it is
+  // made), then whatever a peer or a client may reach.
   if (status.ok()) {
     make_services();
   }
@@ -222,7 +186,11 @@ io::Status Node::bind_listeners() {
   cluster_listener_ = std::make_unique<cluster::ClusterListener>(
       env_,
       [this](std::unique_ptr<io::Stream> stream, std::string first) { node_server_->serve(std::move(stream), std::move(first)); },
-      [this](std::unique_ptr<io::Stream> stream, std::string first) { raft_->serve(std::move(stream), std::move(first)); });
+      [this](std::unique_ptr<io::Stream> stream, std::string first) {
+        if (raft_->is_running()) {  // not while the node probes: its log does not exist yet
+          raft_->serve(std::move(stream), std::move(first));
+        }
+      });
   status = cluster_listener_->listen(config_.cluster.addr);
   if (!status.ok()) {
     return io::fail(status.error().kind, "cluster.addr (" + config_.cluster.addr + "): " + status.error().message);
@@ -239,17 +207,41 @@ io::Status Node::read_raft() {
   return {};
 }
 
-io::Status Node::open_raft() {
-  metastore::FsmSettings settings;
-  settings.build = std::string(kVersion);
-  settings.flush_bytes = config_.tuning.fsm_flush_bytes;
-  if (const Config::Tuning::Release& release = config_.tuning.release; !release.name.empty()) {
-    settings.build = release.name;
-    settings.newest_type = release.newest_type;
-    settings.skips_unknown = release.skips_unknown;
-    settings.writes_meta = release.writes_meta;
+// What a peer is told while this node probes.
+cluster::NodeReply answer_while_probing(std::string_view payload) {
+  if (static_cast<cluster::Op>(payload.front()) != cluster::Op::join_cluster) {
+    return cluster::error_reply(503, "this node is starting");
   }
-  fsm_home_ = std::make_unique<metastore::FsmHome>(env_, std::move(settings));
+  return cluster::decide_join(cluster::decode_join_cluster(payload), cluster::JoinFacts{}).reply;
+}
+
+void Node::look_for_cluster() {
+  if (is_joining_) {
+    env_.log.info("node is not an initial member; will join the existing cluster instead of bootstrapping",
+                  {{"node", config_.cluster.node_id}});
+    return;
+  }
+  const cluster::JoinerSettings settings = joiner_settings(config_);
+  if (settings.peers.empty() || !raft_->is_blank()) {
+    return;
+  }
+  cluster::NodeClientPool clients(env_, {});
+  node_server_ = std::make_unique<cluster::NodeServer>(env_, answer_while_probing);
+  io::with_scope([&](io::Scope& scope) {
+    clients.run(scope);
+    cluster_listener_->run(scope);
+    is_joining_ = cluster::probe_for_cluster(env_, clients, settings);
+    scope.cancel();
+  });
+  if (is_joining_) {
+    env_.log.warn("initial member has no raft state but a configured cluster answered; joining it instead of bootstrapping",
+                  {{"node", config_.cluster.node_id}});
+    raft_->join_instead();
+  }
+}
+
+io::Status Node::open_raft() {
+  fsm_home_ = std::make_unique<metastore::FsmHome>(env_, fsm_settings(config_));
   io::Status opened = raft_->open(*fsm_home_);
   if (opened.ok()) {
     fsm_ = &fsm_home_->fsm();
@@ -273,8 +265,11 @@ void Node::make_services() {
         metrics_.rpc_request(cluster::op_name(op), rpc_outcome(result), took);
       });
   forwarder_ = std::make_unique<cluster::Forwarder>(env_, *raft_, *clients_);
+  make_cluster_services();
   make_controller();
-  service_ = std::make_unique<cluster::NodeService>(env_, *manager_, *raft_, *replica_, *admin_);
+  service_ = std::make_unique<cluster::NodeService>(
+      env_, *manager_, *raft_, *replica_, *admin_,
+      cluster::ClusterServices{join_service_.get(), registry_.get(), forget_service_.get(), release_of(config_).frames});
   confirm_ = std::make_unique<cluster::LeaderConfirm>(env_, *replica_, *fsm_, *raft_, *clients_);
   node_server_ = std::make_unique<cluster::NodeServer>(
       env_, [this](std::string_view payload) { return service_->answer(payload); },
@@ -322,6 +317,19 @@ cluster::NodeReply Node::ask_for_flip(const cluster::CompleteMoveRequest& reques
   return {static_cast<uint16_t>(reply.status), "application/json", std::move(reply.body)};
 }
 
+void Node::make_cluster_services() {
+  const Config::Tuning::Release release = release_of(config_);
+  registry_ = std::make_unique<cluster::Registry>(env_, *fsm_, *proposer_);
+  join_service_ = std::make_unique<cluster::JoinService>(env_, *raft_, *replica_, *fsm_, *proposer_, release.newest_type);
+  forget_service_ = std::make_unique<cluster::ForgetService>(env_, *raft_, *replica_, *fsm_);
+  cluster::JoinerSettings joining = joiner_settings(config_);
+  joining.is_joining = is_joining_;
+  joiner_ = std::make_unique<cluster::Joiner>(env_, *raft_, *replica_, *clients_, std::move(joining));
+  heartbeater_ = std::make_unique<cluster::Heartbeater>(
+      env_, *raft_, *clients_, [this](const cluster::RegisterMemberRequest& request) { return registry_->register_member(request); },
+      member_of(config_, http_->address()), release.frames);
+}
+
 // ---- Serving -------------------------------------------------------------------------------------------------------------------
 
 io::Status Node::serve(io::Event& stop) {
@@ -345,15 +353,12 @@ io::Status Node::serve(io::Event& stop) {
       changed.notify_all();
     });
     clients_->run(scope);
+    NARAD_CHECK(!create_gate_.is_open(), "creations are held back before anybody can ask for one");
     scope.spawn("controller/run", [&] { controller_->run(); });
     scope.spawn("node/mover", [&] { mover_->run(); });
     cluster_listener_->run(scope);
     http_->run(scope);
-    scope.spawn("node/ready", [&] {
-      replica_->wait_until_caught_up();
-      env_.log.info("node is ready", {{"node", config_.cluster.node_id}, {"applied_index", raft_->applied_index()}});
-    });
-    readiness_->mark_started();
+    run_cluster_services(scope);
     serving_since_ = env_.now();
     env_.log.info("http listening", {{"addr", http_->address()}, {"cluster_addr", cluster_listener_->address()}});
     if (hooks_.started) {
@@ -363,8 +368,8 @@ io::Status Node::serve(io::Event& stop) {
     while (!raft_ended && !stop.is_set() && watched.ok()) {
       changed.wait();
     }
-    readiness_->mark_stopping();
-    // Leadership first, while connections still stand: what clients write meanwhile goes on at the next leader.
+    // The order of a stop: leadership, while connections still stand, so that what clients write meanwhile goes on at the next leader;
+    // then requests in flight; then the node is no longer ready; the metastore last.
     if (watched.ok()) {
       hand_over_leadership();
     }
@@ -373,6 +378,7 @@ io::Status Node::serve(io::Event& stop) {
     if (cut_off > 0) {
       env_.log.warn("requests were cut off by the stop", {{"requests", cut_off}});
     }
+    readiness_->mark_stopping();
     raft_->stop();
     while (!raft_ended) {
       changed.wait();
@@ -392,6 +398,33 @@ io::Status Node::serve(io::Event& stop) {
   }
   env_.log.info("narad serve stopped");
   return {};
+}
+
+void Node::run_cluster_services(io::Scope& scope) {
+  scope.spawn("node/join", [this] { joiner_->run(); });
+  scope.spawn("node/heartbeat", [this] { heartbeater_->run(); });
+  scope.spawn("node/reconcile", [this] { reconcile(); });
+}
+
+// Brings what lies on this node's disk in line with the metadata, once a start, and only on a replica that is proven current: what it
+// does not hold may be newer than it. Creations wait until that has ended, one way or the other; the node is ready after that, and once
+// it has been admitted. (Nothing lies on the disk yet that could be swept.)
+void Node::reconcile() {
+  // A node that joins has no cluster's word on anything yet, and may have to ask for admission for long.
+  while (is_joining_ && raft_->leader().address.empty()) {
+    io::sleep_for(kPoll);
+  }
+  if (!replica_->wait_until_caught_up(env_.after(kReconcileWait))) {
+    SOMETIMES("boot: the startup sweep is left out, the replica has not caught up in time");
+    env_.log.warn("skipping startup orphan sweep: metastore not caught up within timeout; node stays not ready until it is");
+  }
+  create_gate_.open();
+  replica_->wait_until_caught_up();
+  while (!raft_->is_admitted()) {
+    io::sleep_for(kPoll);
+  }
+  readiness_->mark_started();
+  env_.log.info("node is ready", {{"node", config_.cluster.node_id}, {"applied_index", raft_->applied_index()}});
 }
 
 void Node::hand_over_leadership() {

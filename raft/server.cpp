@@ -180,7 +180,10 @@ void RaftServer::note_role_changes() {
                                          {"reason", change.reason}});
     if (!change.leader.empty()) ++counters_.leader_changes;
     const bool leads = change.role == Role::leader;
-    if (leads) led_term_ = change.term;
+    if (leads) {
+      led_term_ = change.term;
+      leads_since_ = env_.now();
+    }
     if (change.role == Role::candidate) ++counters_.elections;
     if (is_leading_ && !leads && !proposals_.empty()) {
       SOMETIMES("raft: leadership lost with proposals in flight");

@@ -213,6 +213,10 @@ class RaftServer {
   // as the server, and makes the stores, where they are new, and the core. Waits for the disk. Called once, after read(). When the
   // decision is to refuse, nothing has been changed, and the error is its reason.
   io::Status open(StateMachineHome& home);
+  // Between read() and open(): nothing was found of an earlier life, neither entries nor a snapshot nor a term.
+  bool is_blank() const;
+  // Between read() and open(): this server joins a cluster that exists, whatever the options say (ServerOptions::is_joining).
+  void join_instead() { options_.is_joining = true; }
   // What open() would decide for a joining server, or for another, with nothing of it done. Any number of times after read(), and
   // instead of open(): for tools that look at a directory. Errors: what could not be read.
   io::Result<RestartDecision> judge(StateMachineHome& home, bool is_joining);
@@ -258,6 +262,12 @@ class RaftServer {
   const ServerCounters& counters() const { return counters_; }
   bool is_running() const { return core_ && !is_stopping_; }
   bool is_leader() const { return core_ && core_->role() == Role::leader && !is_stopping_; }
+  // How long it has led, in this term; zero when it does not lead.
+  io::Duration led_for() const { return is_leader() ? env_.now() - leads_since_ : io::Duration(0); }
+  // The configuration in force gives this server a place, and its volume is the one on record there, or none is yet: it has been admitted.
+  bool is_admitted() const;
+  // The same, but for a volume on record that is not this server's: it was admitted with another one.
+  bool is_known_with_another_store() const;
   // This server leads and is handing leadership over: it takes no proposals.
   bool is_handing_over() const { return is_leader() && !core_->transfer_target().empty(); }
   LeaderHint leader() const;
@@ -418,6 +428,7 @@ class RaftServer {
   Ready ready_;  // reused
   Term led_term_ = 0;              // newest term that this server led
   bool is_leading_ = false;
+  io::Instant leads_since_{};
   io::Condition leadership_moved_;  // a role, a leader, or the end of a hand-over
   io::Instant give_up_at_ = io::kNever;  // when proposals of led_term_ end as unknown
 

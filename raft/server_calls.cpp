@@ -285,6 +285,16 @@ LeaderHint RaftServer::leader() const {
   return core_->role() == Role::leader ? LeaderHint{options_.id, options_.address} : hint(core_->leader());
 }
 
+bool RaftServer::is_admitted() const {
+  const Server* self = core_ ? core_->configuration().find(options_.id) : nullptr;
+  return self != nullptr && (!self->store.is_known() || self->store == core_->store());
+}
+
+bool RaftServer::is_known_with_another_store() const {
+  const Server* self = core_ ? core_->configuration().find(options_.id) : nullptr;
+  return self != nullptr && self->store.is_known() && !(self->store == core_->store());
+}
+
 ServerStatus RaftServer::status() const {
   ServerStatus status;
   status.id = options_.id;

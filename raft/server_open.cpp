@@ -46,6 +46,12 @@ io::Status RaftServer::open(StateMachineHome& home) {
   return {};
 }
 
+bool RaftServer::is_blank() const {
+  NARAD_CHECK(contents_ && !core_, "asked after the stores were read, and before the server is open");
+  return contents_->last_index == 0 && snapshots_->kept().empty() && snapshots_->damaged().empty() &&
+         stable_->record().hard_state.term == 0;
+}
+
 io::Result<RestartDecision> RaftServer::judge(StateMachineHome& home, bool is_joining) {
   NARAD_CHECK(contents_ && !core_, "a server that is not open is judged, after its stores were read");
   options_.is_joining = is_joining;

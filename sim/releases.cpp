@@ -13,10 +13,12 @@ namespace {
 namespace ms = engine::metastore;
 
 const std::array<Release, 4>& table() {
-  static const std::array<Release, 4> kReleases{{{"3.0.1", ms::kEveryReleaseEntryType, true, false},
-                                                 {"3.1.0", ms::kNewestEntryTypeOf31, false, true},
-                                                 {"3.2.0", ms::kNewestEntryType, false, true},
-                                                 {"next", ms::kHypotheticalEntryType, false, true}}};
+  // What 3.0.1 knows of the node protocol: no field that came later, and no operation after 32.
+  static const engine::cluster::FrameFields kFramesOf301{false, false, false, false, 32};
+  static const std::array<Release, 4> kReleases{{{"3.0.1", ms::kEveryReleaseEntryType, true, false, kFramesOf301},
+                                                 {"3.1.0", ms::kNewestEntryTypeOf31, false, true, {}},
+                                                 {"3.2.0", ms::kNewestEntryType, false, true, {}},
+                                                 {"next", ms::kHypotheticalEntryType, false, true, {}}}};
   return kReleases;
 }
 

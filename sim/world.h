@@ -189,6 +189,7 @@ class World {
   int run(int node, io::Env& env);
   void take_restart(int node, const engine::NodeView& view);
   void on_end(int node, io::sim::Incarnation& life);
+  bool runs_several_releases() const;
   void on_log(io::sim::Incarnation& process, io::LogLevel level, std::string_view line);
   void core_changed(int node, uint64_t life, const raft::Core& core, Watcher& watcher);
   void entry_applied(int node, uint64_t life, const raft::Entry& entry, const std::string& answer);

@@ -105,6 +105,21 @@ io::Status check_known_fields(std::string_view payload, const FrameFields& known
       is_unknown = request.ok() && ((request->fresh && !known.fresh) || (request->entry_types && !known.entry_types));
       break;
     }
+    case Op::create_topic: {
+      const io::Result<CreateTopicRequest> request = decode_create_topic(payload);
+      is_unknown = request.ok() && request->actor && !known.actor;
+      break;
+    }
+    case Op::alter_topic: {
+      const io::Result<AlterTopicRequest> request = decode_alter_topic(payload);
+      is_unknown = request.ok() && request->actor && !known.actor;
+      break;
+    }
+    case Op::delete_topic: {
+      const io::Result<DeleteTopicRequest> request = decode_delete_topic(payload);
+      is_unknown = request.ok() && request->actor && !known.actor;
+      break;
+    }
     default:
       break;
   }

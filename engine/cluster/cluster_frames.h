@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/cluster/frame_fields.h"
 #include "engine/cluster/node_frames.h"
 #include "io/result.h"
 
@@ -65,15 +66,8 @@ JoinClusterRequest older_frame(JoinClusterRequest request);
 // The peer is of a release that does not know a field of the request: 400, and the text names trailing data.
 bool is_refused_as_trailing(const NodeReply& reply);
 
-// Which of the optional fields a node sends and understands: all of them, but for a simulated older release.
-struct FrameFields {
-  bool build = true;        // RegisterMember's build and entry_types
-  bool fresh = true;        // JoinCluster's
-  bool entry_types = true;  // JoinCluster's; not without fresh
-};
-
-// What a node of such a release makes of the payload of a request that carries a field which it does not know: it refuses it as trailing
-// data. Ok for every other payload.
+// What a node whose release knows only these fields makes of a request payload with others: `invalid`, trailing data. Ok for every
+// other payload.
 io::Status check_known_fields(std::string_view payload, const FrameFields& known);
 
 }  // namespace engine::cluster

@@ -22,14 +22,9 @@ NodeReply admitted_reply(std::string_view status, std::string_view reason = {}) 
 }
 
 JoinDecision defer(Outcome outcome, std::string reason) {
-  JoinDecision decision = decide(outcome, admitted_reply("deferred", reason));
+  JoinDecision decision = decide(outcome, deferred_reply(reason));
   decision.reason = std::move(reason);
   return decision;
-}
-
-NodeReply not_leader_reply(const JoinFacts& facts) {
-  return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(facts.leader_id) +
-                             ",\"leader_addr\":" + json_quoted(facts.leader_addr) + "}");
 }
 
 // Why a joiner that applies entry types up to `types` is older than the cluster; nothing when it is not.
@@ -152,6 +147,8 @@ std::optional<std::string> string_field(std::string_view body, std::string_view 
 
 }  // namespace
 
+NodeReply deferred_reply(std::string_view reason) { return admitted_reply("deferred", reason); }
+
 bool are_heartbeats_failing(const JoinFacts& facts) {
   const std::optional<io::Duration>& failed = facts.heartbeat_failed_ago;
   const std::optional<io::Duration>& answered = facts.heartbeat_answered_ago;
@@ -172,7 +169,7 @@ JoinDecision decide_join(const io::Result<JoinClusterRequest>& request, const Jo
     return decide(Outcome::no_configuration, error_reply(412, "no raft configuration on this node"));
   }
   if (!facts.is_leader) {
-    return decide(Outcome::not_leader, not_leader_reply(facts));
+    return decide(Outcome::not_leader, not_leader_reply(facts.leader_id, facts.leader_addr));
   }
   const uint32_t reported = request->entry_types.value_or(0);
   const uint32_t types = reported == 0 ? metastore::kEveryReleaseEntryType : reported;

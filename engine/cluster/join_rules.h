@@ -104,6 +104,10 @@ bool are_heartbeats_failing(const JoinFacts& facts);
 // What the leader could not do: 503.
 inline constexpr std::string_view kAdmissionFailed = "admission failed";
 inline constexpr std::string_view kReadmitFailed = "readmit member failed";
+// A non-voter that calls itself caught up, where raft's own measure of it does not agree (an addition to the original's reasons).
+inline constexpr std::string_view kNotCaughtUpReason = "it has not caught up with the raft log yet";
+// 200, "deferred" and why.
+NodeReply deferred_reply(std::string_view reason);
 
 // ---- The joiner's side -------------------------------------------------------------------------------------------------------
 

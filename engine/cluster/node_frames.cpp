@@ -217,6 +217,11 @@ NodeReply error_reply(uint16_t status, std::string_view text) {
   return json_reply(status, "{\"error\":" + json_quoted(text) + "}");
 }
 
+NodeReply not_leader_reply(std::string_view leader_id, std::string_view leader_addr) {
+  return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(leader_id) +
+                             ",\"leader_addr\":" + json_quoted(leader_addr) + "}");
+}
+
 NodeReply json_reply(uint16_t status, std::string body) {
   body.push_back('\n');
   return NodeReply{status, "application/json", std::move(body)};

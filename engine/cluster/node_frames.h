@@ -118,6 +118,8 @@ io::Result<NodeReply> decode_reply(std::string_view payload);
 
 // {"error":"<text>"} and a newline, under `status`.
 NodeReply error_reply(uint16_t status, std::string_view text);
+// 421: this node does not lead; both may be empty.
+NodeReply not_leader_reply(std::string_view leader_id, std::string_view leader_addr);
 // `body` is JSON without its closing newline.
 NodeReply json_reply(uint16_t status, std::string body);
 

@@ -1,7 +1,12 @@
 #include "engine/cluster/node_service.h"
 
+#include <algorithm>
+
+#include "engine/cluster/cluster_frames.h"
+#include "engine/cluster/forget_service.h"
 #include "engine/cluster/forward.h"
-#include "engine/json_text.h"
+#include "engine/cluster/join_service.h"
+#include "engine/cluster/registry.h"
 #include "io/check.h"
 #include "io/defence.h"
 
@@ -18,11 +23,24 @@ NodeReply invalid_request(std::string_view op, const io::Error& error) {
   return cluster::error_reply(400, "invalid " + std::string(op) + " request: " + error.message);
 }
 
+// "register member" and so on.
+std::string op_words(uint8_t op) {
+  std::string words(op_name(op));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
 }  // namespace
 
 NodeReply NodeService::answer(std::string_view payload) {
   NARAD_CHECK(!payload.empty(), "a request has an opcode");
   const auto op = static_cast<uint8_t>(payload.front());
+  if (op > cluster_.known.newest_op) {
+    return cluster::error_reply(400, "unsupported rpc operation " + std::to_string(op));
+  }
+  if (const io::Status known = check_known_fields(payload, cluster_.known); !known.ok()) {
+    return invalid_request(op_words(op), known.error());
+  }
   switch (static_cast<Op>(op)) {
     case Op::create_topic:
       return create_topic(payload);
@@ -34,6 +52,15 @@ NodeReply NodeService::answer(std::string_view payload) {
       return get_topic(payload);
     case Op::applied_index:
       return applied_index(payload);
+    case Op::register_member:
+      if (cluster_.registry == nullptr) break;
+      return cluster_.registry->register_member(decode_register_member(payload));
+    case Op::join_cluster:
+      if (cluster_.join == nullptr) break;
+      return cluster_.join->answer(payload);
+    case Op::forget_server:
+      if (cluster_.forget == nullptr) break;
+      return cluster_.forget->answer(payload);
     case Op::decommission_member:
     case Op::complete_move:
     case Op::abort_move:
@@ -41,11 +68,8 @@ NodeReply NodeService::answer(std::string_view payload) {
     case Op::node_status:
       return moves_.answer(static_cast<Op>(op), payload);
     case Op::purge_topic:
-    case Op::register_member:
     case Op::attach_child:
     case Op::detach_child:
-    case Op::join_cluster:
-    case Op::forget_server:
       break;
   }
   return cluster::error_reply(400, "unsupported rpc operation " + std::to_string(op));
@@ -94,8 +118,7 @@ NodeReply NodeService::get_topic(std::string_view payload) {
     const io::Status reached = raft_.is_leader() ? replica_.barrier(deadline) : io::Status();
     if (!raft_.is_leader()) {
       const raft::LeaderHint leader = raft_.leader();
-      return json_reply(421, "{\"error\":\"not the metastore leader\",\"leader_id\":" + json_quoted(leader.id) +
-                                 ",\"leader_addr\":" + json_quoted(leader.address) + "}");
+      return not_leader_reply(leader.id, leader.address);
     }
     if (!reached.ok()) {
       return cluster::error_reply(503, kUnavailableText);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/cluster/frame_fields.h"
 #include "engine/cluster/move_service.h"
 #include "engine/cluster/node_frames.h"
 #include "engine/metastore/replica.h"
@@ -17,10 +18,24 @@
 
 namespace engine::cluster {
 
+class ForgetService;
+class JoinService;
+class Registry;
+
+// Who answers the operations about the cluster, and which fields and operations this node's release knows.
+// Without one of them its operation is unsupported.
+struct ClusterServices {
+  JoinService* join = nullptr;
+  Registry* registry = nullptr;
+  ForgetService* forget = nullptr;
+  FrameFields known = {};
+};
+
 class NodeService {
  public:
-  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft, metastore::Replica& replica, Admin& admin)
-      : env_(env), manager_(manager), raft_(raft), replica_(replica), moves_(env, raft, admin) {}
+  NodeService(io::Env& env, topics::Manager& manager, raft::RaftServer& raft, metastore::Replica& replica, Admin& admin,
+              ClusterServices cluster = {})
+      : env_(env), manager_(manager), raft_(raft), replica_(replica), moves_(env, raft, admin), cluster_(cluster) {}
 
   // `payload` begins with its opcode. May wait.
   NodeReply answer(std::string_view payload);
@@ -39,6 +54,7 @@ class NodeService {
   raft::RaftServer& raft_;
   metastore::Replica& replica_;
   MoveService moves_;
+  ClusterServices cluster_;
   raft::Term trusted_term_ = 0;  // in which a barrier has succeeded
 };
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -78,8 +79,11 @@ class NodeWorld : public testing::Test {
     }
     return std::nullopt;
   }
+  // Until somebody leads, and every node that runs serves.
   size_t await_leader() {
-    EXPECT_TRUE(world.run_while([&] { return !leader().has_value(); }, world.now() + std::chrono::seconds(30)));
+    const auto is_starting = [](const Node& node) { return node.machine->process() != nullptr && !node.view.has_value(); };
+    EXPECT_TRUE(world.run_while([&] { return !leader().has_value() || std::any_of(nodes.begin(), nodes.end(), is_starting); },
+                                world.now() + std::chrono::seconds(30)));
     return leader().value_or(0);
   }
   // Runs `body` as a client process to its end.

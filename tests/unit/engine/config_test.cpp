@@ -125,8 +125,39 @@ TEST_F(ConfigTest, PeersAreThreeOrMoreDistinctNodesAndThisOneAmongThem) {
   EXPECT_EQ(with("a@h1:1,a@h2:1,c@h3:1"), "config: config: cluster.peers names \"a\" twice");
   EXPECT_EQ(with("a@h1:1,b@h1:1,c@h3:1"), "config: config: cluster.peers gives h1:1 to two nodes");
   EXPECT_EQ(with("x@h1:1,b@h2:1,c@h3:1"),
-            "config: config: cluster.peers does not name this node (cluster.node_id is \"a\")");
+            "config: config: cluster.peers does not name this node (cluster.node_id is \"a\"), so cluster.advertise_addr must say where "
+            "the others reach it");
   EXPECT_NE(with("a,b,c").find("is not a list of id@host:port"), std::string::npos);
+}
+
+TEST_F(ConfigTest, ANodeThatPeersDoesNotNameSaysWhereItIsReachedAndJoins) {
+  sources.flags["cluster.node_id"] = "d";
+  sources.environment["NARAD_CLUSTER_PEERS"] = "a@h1:1,b@h2:1,c@h3:1";
+  sources.environment["NARAD_CLUSTER_ADVERTISE_ADDR"] = "h4:1";
+  ASSERT_EQ(refusal(), "accepted");
+  EXPECT_EQ(accepted().advertised_cluster_addr(), "h4:1");
+  EXPECT_EQ(accepted().advertised_http_addr("127.0.0.1:7942"), "h4:7942");
+  EXPECT_TRUE(accepted().is_join_only());
+  EXPECT_TRUE(accepted().first_members().empty());
+  sources.environment["NARAD_CLUSTER_ADVERTISE_ADDR"] = "h4";
+  EXPECT_TRUE(refusal().starts_with("config: config: cluster.advertise_addr: "));
+}
+
+TEST_F(ConfigTest, FirstMembersAreThePeersThatInitialMembersNames) {
+  sources.environment["NARAD_CLUSTER_PEERS"] = "a@h1:1,b@h2:1,c@h3:1";
+  const auto first = [&](std::string id, std::string initial) {
+    sources.flags["cluster.node_id"] = std::move(id);
+    sources.environment["NARAD_CLUSTER_INITIAL_MEMBERS"] = std::move(initial);
+    const Config config = accepted();
+    std::string ids = config.is_join_only() ? "joins" : "";
+    for (const Peer& peer : config.first_members()) ids += peer.id;
+    return ids;
+  };
+  EXPECT_EQ(first("a", ""), "abc");
+  EXPECT_EQ(first("a", "a,b"), "ab");
+  EXPECT_EQ(first("c", "a,b"), "joins");
+  sources.environment.erase("NARAD_CLUSTER_PEERS");
+  EXPECT_EQ(first("a", ""), "a");
 }
 
 TEST_F(ConfigTest, PeersOfTheFileAreObjects) {

@@ -45,7 +45,7 @@ class MetastoreNode : public tests::NodeWorld {
       node.config.cluster.raft_snapshot_interval = 1s;
     }
   }
-  static Config::Tuning::Release next() { return {"next", metastore::kHypotheticalEntryType, false, true}; }
+  static Config::Tuning::Release next() { return {"next", metastore::kHypotheticalEntryType, false, true, {}}; }
 
   int create(size_t node, const std::string& name) {
     return ask(node, "POST", "/v1/topics", R"({"name":")" + name + "\"}").status;
@@ -121,7 +121,7 @@ TEST_F(MetastoreNode, ADatabaseOrSnapshotOfANewerReleaseIsRefusedInOneLine) {
   EXPECT_TRUE(run_until([&] { return nodes[0].view->raft.status().snapshot > 5; }, 20s));
   const std::string label = std::to_string(nodes[0].view->raft.status().snapshot);
   stop(0);
-  nodes[0].config.tuning.release = {"narad of today", metastore::kNewestEntryType, false, true};
+  nodes[0].config.tuning.release = {"narad of today", metastore::kNewestEntryType, false, true, {}};
   const std::string newer =
       " holds raft entry type 38, written by a newer Narad release than this build (narad of today, which knows entry types up to 37); "
       "run that release or newer";

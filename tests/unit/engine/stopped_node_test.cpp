@@ -162,7 +162,7 @@ class StoppedNode : public tests::NodeWorld {
     return world.run_while([&] { return !condition(); }, world.now() + limit);
   }
 
-  static Config::Tuning::Release next() { return {"next", metastore::kHypotheticalEntryType, false, true}; }
+  static Config::Tuning::Release next() { return {"next", metastore::kHypotheticalEntryType, false, true, {}}; }
   // A command of the type that only that release knows.
   static std::string hypothetical() {
     std::string bytes = metastore::encode_delete_topic("x");

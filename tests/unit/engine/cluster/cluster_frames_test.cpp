@@ -86,8 +86,8 @@ TEST(ClusterFrames, AnOlderPeerIsKnownByItsRefusal) {
 }
 
 TEST(ClusterFrames, AReleaseRefusesTheFieldsThatItDoesNotKnow) {
-  const FrameFields none{false, false, false};
-  const FrameFields no_types{true, true, false};
+  const FrameFields none{false, false, false, false, 32};
+  const FrameFields no_types{true, true, false, true, 255};
   EXPECT_TRUE(check_known_fields(kHeartbeat, none).ok());
   EXPECT_FALSE(check_known_fields(kHeartbeat + kRelease, none).ok());
   EXPECT_TRUE(check_known_fields(kHeartbeat + kRelease, no_types).ok());
@@ -96,6 +96,10 @@ TEST(ClusterFrames, AReleaseRefusesTheFieldsThatItDoesNotKnow) {
   EXPECT_TRUE(check_known_fields(kJoin + "\x01"s, no_types).ok());
   EXPECT_FALSE(check_known_fields(kJoin + "\x01\x00\x00\x00\x25"s, no_types).ok());
   EXPECT_TRUE(check_known_fields(encode(GetTopicRequest{"t"}), none).ok());
+  EXPECT_FALSE(check_known_fields(encode(CreateTopicRequest{"t", "{}", "alice"}), none).ok());
+  EXPECT_FALSE(check_known_fields(encode(AlterTopicRequest{"t", "{}", "alice"}), none).ok());
+  EXPECT_FALSE(check_known_fields(encode(DeleteTopicRequest{"t", std::nullopt, "alice"}), none).ok());
+  EXPECT_TRUE(check_known_fields(encode(DeleteTopicRequest{"t", "0123456789abcdef", std::nullopt}), none).ok());
 }
 
 }  // namespace
