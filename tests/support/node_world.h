@@ -25,6 +25,7 @@ class NodeWorld : public testing::Test {
     engine::Config config;
     std::optional<engine::NodeView> view;
     io::Event* stop = nullptr;
+    bool is_starting = false;  // and has not come as far as serving
     std::optional<int> exit_code;
     std::string reason;
   };
@@ -53,15 +54,20 @@ class NodeWorld : public testing::Test {
 
   void start(size_t i) {
     nodes[i].exit_code.reset();
+    nodes[i].is_starting = true;
     nodes[i].machine->start([this, i](io::Env& env) {
       Node& node = nodes[i];
       io::Event stop;
       node.stop = &stop;
       engine::Hooks hooks;
-      hooks.started = [&node](const engine::NodeView& view) { node.view.emplace(view); };
+      hooks.started = [&node](const engine::NodeView& view) {
+        node.view.emplace(view);
+        node.is_starting = false;
+      };
       hooks.stopping = [&node] { node.view.reset(); };
       const int code = engine::run_node(env, node.config, hooks, stop, &node.reason);
       node.stop = nullptr;
+      node.is_starting = false;
       node.exit_code = code;
       return code;
     });
@@ -81,7 +87,7 @@ class NodeWorld : public testing::Test {
   }
   // Until somebody leads, and every node that runs serves.
   size_t await_leader() {
-    const auto is_starting = [](const Node& node) { return node.machine->process() != nullptr && !node.view.has_value(); };
+    const auto is_starting = [](const Node& node) { return node.is_starting && node.machine->process() != nullptr; };
     EXPECT_TRUE(world.run_while([&] { return !leader().has_value() || std::any_of(nodes.begin(), nodes.end(), is_starting); },
                                 world.now() + std::chrono::seconds(30)));
     return leader().value_or(0);
