@@ -120,6 +120,10 @@ std::optional<ConfigurationChange> Administrator::next_step(int node, const raft
   if (!world_.has_begun(node)) {
     return std::nullopt;
   }
+  // A server of a release that stops at what the cluster has applied is not taken in: a leader refuses such a joiner too.
+  if (configuration.find(world_.node_id(node)) == nullptr && world_.is_outrun(world_.running_release(node))) {
+    return std::nullopt;
+  }
   ConfigurationChange change;
   change.id = world_.node_id(node);
   change.address = world_.cluster_address(node);

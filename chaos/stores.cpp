@@ -192,18 +192,26 @@ bool Stores::may_lose(int node) const {
 
 // A quorum of the others has on disk whatever this node has: nothing rests on its copy (seed 1667).
 bool Stores::do_others_hold(int node) const {
+  // By the newest configuration that anybody has, too: what has just been appended counts at once.
+  const int leader = world_.leader();
+  const bool is_led = leader >= 0 && leader != node;
+  return do_others_hold(node, world_.view(node)->raft.core().configuration()) &&
+         (!is_led || do_others_hold(node, world_.view(leader)->raft.core().configuration()));
+}
+
+bool Stores::do_others_hold(int node, const raft::Configuration& configuration) const {
   const raft::Core& own = world_.view(node)->raft.core();
   const raft::Index last = own.last_index();
   size_t holders = 0;
   for (int other = 0; other < world_.node_count(); ++other) {
     const engine::NodeView* view = other == node ? nullptr : world_.view(other);
-    if (view == nullptr || !own.configuration().is_voter(world_.node_id(other))) continue;
+    if (view == nullptr || !configuration.is_voter(world_.node_id(other))) continue;
     const raft::Core& core = view->raft.core();
     const auto term = core.log().term(last);
     const bool is_same = term ? *term == own.log().last_term() : core.commit_index() >= last;
     holders += !core.is_rebuilding() && core.durable_index() >= last && is_same ? 1 : 0;
   }
-  return holders >= own.configuration().quorum();
+  return holders >= configuration.quorum();
 }
 
 void Stores::lose_for_good(int node, io::Duration down) {

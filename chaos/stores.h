@@ -62,6 +62,7 @@ class Stores {
 
   bool is_known_to_all(int node) const;
   bool do_others_hold(int node) const;
+  bool do_others_hold(int node, const raft::Configuration& configuration) const;
   bool may_lose(int node) const;
   void lose_for_good(int node, io::Duration down);
   bool may_go(int node, Store store, raft::Index reaches, bool is_for_good = false) const;

@@ -245,6 +245,9 @@ std::string Metrics::text(const MetricsSnapshot& snapshot) const {
   add_raft(sheet, snapshot);
   add_raft_peers(sheet, snapshot);
   add_metastore(sheet, snapshot);
+  sheet.gauge("narad_member_heartbeat_failures", "failed heartbeats of this node in a row", number(snapshot.member_heartbeat_failures));
+  sheet.gauge("narad_member_heartbeat_last_success_timestamp_seconds", "when a heartbeat of this node was last taken; 0: not yet",
+              static_cast<double>(snapshot.member_heartbeat_last_success_seconds));
   sheet.gauge("narad_http_requests_in_flight", "HTTP requests being answered", number(snapshot.http_requests_in_flight));
   sheet.gauge("narad_boot_duration_seconds", "from the start to serving", snapshot.boot_duration_seconds);
   std::sort(families.begin(), families.end(), [](const MetricFamily& a, const MetricFamily& b) { return a.name < b.name; });

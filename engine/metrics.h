@@ -79,6 +79,8 @@ struct MetricsSnapshot {
   uint64_t metastore_errors_newer_database = 0;
   bool metastore_apply_stalled = false;
   bool metastore_apply_stopped = false;
+  uint64_t member_heartbeat_failures = 0;           // in a row
+  int64_t member_heartbeat_last_success_seconds = 0;  // Unix; 0: none yet
   uint64_t http_requests_in_flight = 0;
   double boot_duration_seconds = 0;
 };

@@ -506,6 +506,8 @@ MetricsSnapshot Node::snapshot() const {
   s.metastore_errors_newer_database = stats.errors_newer_database;
   s.metastore_apply_stalled = stats.is_stalled;
   s.metastore_apply_stopped = stats.is_stopped;
+  s.member_heartbeat_failures = heartbeater_->failures();
+  s.member_heartbeat_last_success_seconds = heartbeater_->last_success_at();
   s.http_requests_in_flight = http_->requests_in_flight();
   s.boot_duration_seconds = seconds(serving_since_ - started_at_);
   return s;

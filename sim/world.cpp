@@ -586,6 +586,8 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
              " at index " + std::to_string(entry.index));
     return;
   }
+  // Nodes propose by themselves too: placements, prunes, dead marks.
+  note_proposed(entry.type == raft::EntryType::command && envelope ? envelope->type : 0);
   const auto change = decode_change(entry);
   const auto decoded = engine::metastore::decode_answer(answer);
   const bool is_first = entry.index > book_.last_index();

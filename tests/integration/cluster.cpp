@@ -4,21 +4,28 @@
 
 namespace tests {
 
-Cluster::Cluster(size_t nodes) {
+Cluster::Cluster(size_t nodes, size_t initial) {
   std::set<uint16_t> ports;
   while (ports.size() < 2 * nodes) {
     ports.insert(free_port());
   }
   const std::vector<uint16_t> all(ports.begin(), ports.end());
   std::string peers;
+  std::string initial_members;
   for (size_t i = 0; i < nodes; ++i) {
     const std::string id = "n" + std::to_string(i + 1);
     nodes_.push_back(std::make_unique<NodeProcess>(id, dir_.path() + "/" + id, dir_.path() + "/" + id + ".log", all[2 * i],
                                                    all[2 * i + 1]));
+    if (i < initial) {
+      initial_members += (i == 0 ? "" : ",") + id;
+    }
     peers += (i == 0 ? "" : ",") + id + "@" + nodes_.back()->cluster_address();
   }
   for (auto& node : nodes_) {
     node->set_peers(nodes > 1 ? peers : "");
+    if (!initial_members.empty()) {
+      node->set("NARAD_CLUSTER_INITIAL_MEMBERS", initial_members);
+    }
   }
 }
 

@@ -14,7 +14,8 @@ namespace tests {
 class Cluster {
  public:
   // `nodes` processes n1, n2, ... on free loopback ports, not started yet.
-  explicit Cluster(size_t nodes = 3);
+  // The first `initial` of them may bootstrap, the others join; 0: all may.
+  explicit Cluster(size_t nodes = 3, size_t initial = 0);
 
   size_t size() const { return nodes_.size(); }
   NodeProcess& node(size_t i) { return *nodes_[i]; }

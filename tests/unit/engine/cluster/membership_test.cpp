@@ -133,6 +133,25 @@ TEST_F(MembershipTest, AHeartbeatComesAtOnceAndThenEveryFiveSeconds) {
   EXPECT_LE(member(0)->last_heartbeat, first + 26);
 }
 
+TEST_F(MembershipTest, FailingHeartbeatsAreWarnedOfAfterTenSecondsThenOnceAMinute) {
+  start_first();
+  ASSERT_TRUE(eventually([&] { return member(0) && member(1) && member(2); }, 10s));
+  const size_t lonely = (await_leader() + 1) % 3;
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != lonely) world.network().cut_both(*nodes[lonely].machine, *nodes[i].machine);
+  }
+  world.run_for(9s);
+  EXPECT_EQ(count_lines(lonely, "warn member heartbeat failing"), 0u);
+  world.run_for(16s);
+  EXPECT_EQ(count_lines(lonely, "warn member heartbeat failing"), 1u);
+  world.run_for(40s);
+  EXPECT_EQ(count_lines(lonely, "warn member heartbeat failing"), 1u);
+  world.run_for(25s);
+  EXPECT_EQ(count_lines(lonely, "warn member heartbeat failing"), 2u);
+  world.network().heal_all();
+  EXPECT_TRUE(eventually([&] { return count_lines(lonely, "info member heartbeat recovered") == 1; }, 20s));
+}
+
 // Scenario MB-13: its join is blocked for 90 s; it makes no configuration of its own and is not ready.
 TEST_F(MembershipTest, ANodeThatOnlyJoinsServesNothingUntilALeaderAdmitsIt) {
   start_first();
