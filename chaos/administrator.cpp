@@ -138,7 +138,8 @@ std::optional<ConfigurationChange> Administrator::next_step(int node, const raft
     change.kind = ConfigurationChange::Kind::add;
   } else if (is_wanted && server->address != change.address) {
     change.kind = ConfigurationChange::Kind::change_address;
-  } else if (is_wanted && !server->voter) {
+  } else if (is_wanted && !server->voter && world_.view(node) != nullptr) {
+    // One that is down may have lost its volume a moment ago (seed 8).
     change.kind = ConfigurationChange::Kind::promote;
   } else if (!is_wanted && server != nullptr) {
     change.kind = server->voter ? ConfigurationChange::Kind::demote : ConfigurationChange::Kind::remove;

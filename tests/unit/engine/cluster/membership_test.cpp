@@ -321,7 +321,7 @@ TEST_F(MembershipTest, AnOlderJoinerIsRefusedKeepsAskingAndNeverBootstraps) {
   EXPECT_NE(ask(3, "GET", "/readyz").status, 200);
 }
 
-// Scenario MB-09, with whole nodes: the joiner is not reached at the address that it gives.
+// The joiner is not reached at the address that it gives.
 TEST_F(MembershipTest, AnUnreachableJoinerStaysANonVoter) {
   start_first();
   world.run_for(15s);
@@ -330,6 +330,25 @@ TEST_F(MembershipTest, AnUnreachableJoinerStaysANonVoter) {
   const CallResult again = rpc(await_leader(), encode(join));
   EXPECT_EQ(again.reply.body, "{\"status\":\"deferred\",\"reason\":\"the leader's raft heartbeats to it are failing\"}\n");
   EXPECT_EQ(configuration().voter_count(), 3u);
+}
+
+TEST_F(MembershipTest, AVoterIsForgottenOnlyWhereTheOthersAreEnough) {
+  start_first();
+  ASSERT_TRUE(eventually([&] { return member(0) && member(1) && member(2); }, 10s));
+  world.run_for(13s);
+  const size_t leading = await_leader();
+  const std::string id = nodes[(leading + 1) % 3].config.cluster.node_id;
+  commit(metastore::RemoveMember{id, 1});  // it votes, and has no record
+  kill((leading + 2) % 3);
+  world.run_for(2s);
+  const NodeReply refused = rpc(leading, encode(ForgetServerRequest{id})).reply;
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_EQ(refused.body,
+            "{\"error\":\"server " + id + " is not forgotten: the voters that can be reached may be too few without it\"}\n");
+  start((leading + 2) % 3);
+  ASSERT_TRUE(eventually([&] { return is_live((leading + 2) % 3) && is_ready((leading + 2) % 3); }, 20s));
+  EXPECT_EQ(rpc(leading, encode(ForgetServerRequest{id})).reply.body, "{\"id\":\"" + id + "\",\"voter\":true}\n");
+  EXPECT_EQ(configuration().voter_count(), 2u);
 }
 
 TEST_F(MembershipTest, AServerThatNeverRegisteredIsForgottenOnDemand) {
