@@ -116,7 +116,7 @@ Wrong judge(const ms::MemoryRows& before, const ms::PruneAssignment& entry) {
 
 std::optional<std::string> judge_assignment(const ms::MemoryRows& before, const raft::Entry& entry, const ms::Answer& answer) {
   const auto envelope = ms::read_envelope(entry.bytes());
-  if (entry.type != raft::EntryType::command || !answer.ok() || !envelope) {
+  if (entry.type != raft::EntryType::command || !answer.ok() || !envelope || envelope->type > ms::kNewestEntryType) {
     return std::nullopt;
   }
   const auto command = ms::decode_payload(envelope->type, envelope->payload);
