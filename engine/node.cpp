@@ -28,6 +28,7 @@
 #include "engine/data_dir.h"
 #include "engine/metastore/fsm_home.h"
 #include "engine/metastore/records_reader.h"
+#include "engine/metastore/ownership.h"
 #include "engine/metastore/replica.h"
 #include "engine/metrics.h"
 #include "engine/node_settings.h"
@@ -115,7 +116,7 @@ class Node {
   std::unique_ptr<metastore::Replica> replica_;
   std::unique_ptr<RaftProposer> proposer_;
   std::unique_ptr<cluster::ClusterGate> gate_;
-  std::unique_ptr<topics::Manager> manager_;
+  std::unique_ptr<metastore::Ownership> ownership_;
   std::unique_ptr<cluster::NodeClientPool> clients_;
   std::unique_ptr<cluster::Forwarder> forwarder_;
   std::unique_ptr<cluster::RaftServers> servers_;
@@ -123,6 +124,7 @@ class Node {
   std::unique_ptr<cluster::Controller> controller_;
   std::unique_ptr<cluster::Mover> mover_;
   std::unique_ptr<cluster::AdminService> admin_;
+  std::unique_ptr<topics::Manager> manager_;
   topics::CreateGate create_gate_;
   std::unique_ptr<cluster::Registry> registry_;
   std::unique_ptr<cluster::JoinService> join_service_;
@@ -259,7 +261,7 @@ void Node::make_services() {
   replica_ = std::make_unique<metastore::Replica>(env_, *raft_, *fsm_);
   proposer_ = std::make_unique<RaftProposer>(*raft_, *replica_);
   gate_ = std::make_unique<cluster::ClusterGate>(env_, *fsm_, *raft_, gate_self(config_));
-  manager_ = std::make_unique<topics::Manager>(env_, *fsm_, *proposer_, topic_limits(config_));
+  ownership_ = std::make_unique<metastore::Ownership>(*replica_, *fsm_);
   clients_ = std::make_unique<cluster::NodeClientPool>(
       env_, cluster::NodeClientSettings{}, [this](uint8_t op, const cluster::CallResult& result, io::Duration took) {
         metrics_.rpc_request(cluster::op_name(op), rpc_outcome(result), took);
@@ -267,6 +269,8 @@ void Node::make_services() {
   forwarder_ = std::make_unique<cluster::Forwarder>(env_, *raft_, *clients_);
   make_cluster_services();
   make_controller();
+  manager_ = std::make_unique<topics::Manager>(topics::Manager::Parts{env_, *fsm_, *proposer_, *gate_, controller_->assigner(),
+                                                                      topic_limits(config_), ownership_.get(), &create_gate_});
   service_ = std::make_unique<cluster::NodeService>(
       env_, *manager_, *raft_, *replica_, *admin_,
       cluster::ClusterServices{join_service_.get(), registry_.get(), forget_service_.get(), release_of(config_).frames});
@@ -275,8 +279,11 @@ void Node::make_services() {
       env_, [this](std::string_view payload) { return service_->answer(payload); },
       [this](std::string_view payload) { return service_->answer_at_once(payload); });
   readiness_ = std::make_unique<Readiness>(*raft_, *replica_);
-  api_ = std::make_unique<api::Api>(api::Api::Parts{env_, *manager_, topic_limits(config_), *raft_, *forwarder_, *readiness_,
-                                                    metrics_, [this] { return metrics_.text(snapshot()); }});
+  api_ = std::make_unique<api::Api>(api::Api::Parts{
+      env_, *manager_, topic_limits(config_), *raft_, *replica_, *forwarder_, *admin_,
+      [this](std::string_view id) { return forget_service_->answer(cluster::encode(cluster::ForgetServerRequest{std::string(id)})); },
+      *readiness_, metrics_,
+      [this] { return metrics_.text(snapshot()); }});
 }
 
 // The controller, which acts while this node leads; the destination's side of moves, which any node may be; and the operator's view of both.

@@ -1,15 +1,13 @@
 #include "engine/api/routes.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/api/raft_routes.h"
-#include "engine/topics/rules.h"
 #include "io/probe.h"
 
 namespace engine::api {
-
-namespace {
 
 HttpResponse to_response(Reply reply) {
   HttpResponse response;
@@ -29,6 +27,30 @@ HttpResponse to_response(cluster::NodeReply reply) {
   return response;
 }
 
+std::optional<bool> flag(const Call& call, std::string_view name) {
+  const std::optional<std::string> value = call.target.value(name);
+  if (!value || value->empty()) {
+    return false;
+  }
+  for (const char* yes : {"1", "t", "T", "true", "True", "TRUE"}) {
+    if (*value == yes) {
+      return true;
+    }
+  }
+  for (const char* no : {"0", "f", "F", "false", "False", "FALSE"}) {
+    if (*value == no) {
+      return false;
+    }
+  }
+  return std::nullopt;
+}
+
+HttpResponse bad_flag(std::string_view name) {
+  return error_response(400, "invalid argument: " + std::string(name) + " must be true or false");
+}
+
+namespace {
+
 // Whether a write's answer says that certainly nothing was changed, because nobody was there to take it.
 bool changed_nothing(const HttpResponse& response) {
   return is_unavailable(response.status, response.body) ||
@@ -41,6 +63,8 @@ constexpr io::Duration kHandOverPoll = std::chrono::milliseconds(25);
 
 Api::Api(Parts parts) : parts_(std::move(parts)) {
   add_topics();
+  add_links();
+  add_cluster();
   add_operations();
   add_later();
 }
@@ -51,14 +75,6 @@ HttpResponse Api::handle(const HttpRequest& request) {
   parts_.metrics.http_request({routed.route, request.method, routed.response.status}, parts_.env.now() - begin,
                               request.body.size(), routed.response.body.size());
   return std::move(routed.response);
-}
-
-void Api::add_topics() {
-  router_.add("POST", "/v1/topics", [this](const Call& call) { return create_topic(call); });
-  router_.add("GET", "/v1/topics", [this](const Call& call) { return list_topics(call); });
-  router_.add("GET", "/v1/topics/{topic}", [this](const Call& call) { return get_topic(call); });
-  router_.add("PATCH", "/v1/topics/{topic}", [this](const Call& call) { return alter_topic(call); });
-  router_.add("DELETE", "/v1/topics/{topic}", [this](const Call& call) { return delete_topic(call); });
 }
 
 void Api::add_operations() {
@@ -89,10 +105,6 @@ void Api::add_later() {
     const char* pattern;
     const char* what;
   } kLater[] = {
-      {"GET", "/v1/topics/{topic}/schema", "schemas"},
-      {"POST", "/v1/topics/{topic}/children", "fan-out links"},
-      {"GET", "/v1/topics/{topic}/children", "fan-out links"},
-      {"DELETE", "/v1/topics/{topic}/children/{child}", "fan-out links"},
       {"POST", "/v1/topics/{topic}/children/{child}/{rest...}", "remote children"},
       {"POST", "/v1/topics/{topic}/produce", "producing"},
       {"POST", "/v1/topics/{topic}/produce/batch", "producing"},
@@ -103,9 +115,7 @@ void Api::add_later() {
       {"GET", "/v1/users/{user}", "users"},
       {"DELETE", "/v1/users/{user}", "users"},
       {"PUT", "/v1/users/{user}/{rest...}", "users"},
-      {"GET", "/v1/cluster/{rest...}", "cluster operations"},
-      {"POST", "/v1/cluster/{rest...}", "cluster operations"},
-      {"DELETE", "/v1/cluster/{rest...}", "cluster operations"},
+      {"POST", "/v1/cluster/reencrypt-remotes", "remotes"},
       {"GET", "/v1/remotes", "remotes"},
       {"POST", "/v1/remotes", "remotes"},
       {"GET", "/v1/remotes/{remote}", "remotes"},
@@ -122,40 +132,11 @@ void Api::add_later() {
 
 // ---- Writes ----------------------------------------------------------------------------------------------------------------
 
-HttpResponse Api::create_topic(const Call& call) {
-  const std::string& body = call.request.body;
-  // What the body gets wrong by itself needs no leader; the leader checks it again all the same.
-  topics::Checked<topics::CreateRequest> request = topics::parse_create(body, parts_.limits);
-  if (Reply* refusal = std::get_if<Reply>(&request)) {
-    return to_response(std::move(*refusal));
-  }
-  const std::string& name = std::get<topics::CreateRequest>(request).name;
-  return write([&] { return parts_.manager.create(body, parts_.env.after(cluster::kWriteTimeout)); },
-               cluster::encode(cluster::CreateTopicRequest{name, body, std::nullopt}));
-}
-
-HttpResponse Api::alter_topic(const Call& call) {
-  const std::string name(call.parameters[0]);
-  const std::string& body = call.request.body;
-  topics::Checked<topics::AlterRequest> request = topics::parse_alter(body, parts_.limits);
-  if (Reply* refusal = std::get_if<Reply>(&request)) {
-    return to_response(std::move(*refusal));
-  }
-  return write([&] { return parts_.manager.alter(name, body, parts_.env.after(cluster::kWriteTimeout)); },
-               cluster::encode(cluster::AlterTopicRequest{name, body, std::nullopt}));
-}
-
-HttpResponse Api::delete_topic(const Call& call) {
-  const std::string name(call.parameters[0]);
-  return write([&] { return parts_.manager.remove(name, std::nullopt, parts_.env.after(cluster::kWriteTimeout)); },
-               cluster::encode(cluster::DeleteTopicRequest{name, std::nullopt, std::nullopt}));
-}
-
-HttpResponse Api::write(const std::function<Reply()>& here, const std::string& payload) {
+HttpResponse Api::write(const std::function<Reply()>& here, const cluster::WriteFrames& frames) {
   const io::Instant give_up = parts_.env.after(kLeadershipWait);
   for (;;) {
     const raft::Term seen = parts_.raft.core().term();
-    HttpResponse response = parts_.raft.is_leader() ? to_response(here()) : to_response(parts_.forwarder.write(payload));
+    HttpResponse response = parts_.raft.is_leader() ? to_response(here()) : to_response(parts_.forwarder.write(frames.payload, frames.older));
     if (!changed_nothing(response) || !wait_for_leadership(seen, response, give_up)) {
       return response;
     }
@@ -181,17 +162,16 @@ bool Api::wait_for_leadership(raft::Term seen, const HttpResponse& answer, io::I
 
 // ---- Reads -----------------------------------------------------------------------------------------------------------------
 
-HttpResponse Api::get_topic(const Call& call) {
+HttpResponse Api::read(const std::function<Reply(io::Instant deadline)>& read_here) {
   const io::Instant deadline = parts_.env.after(topics::kBarrierTimeout);
-  const std::optional<std::string> partition = call.target.value("partition");
-  Reply reply = parts_.manager.get(call.parameters[0], partition, deadline);
+  Reply reply = read_here(deadline);
   if (reply.status != 404) {
     return to_response(std::move(reply));
   }
   if (!replica_is_current(deadline)) {
     return to_response(unavailable_reply("this node could not catch up with the leader to tell whether the topic exists"));
   }
-  return to_response(parts_.manager.get(call.parameters[0], partition, deadline));
+  return to_response(read_here(deadline));
 }
 
 bool Api::replica_is_current(io::Instant deadline) {
@@ -199,11 +179,6 @@ bool Api::replica_is_current(io::Instant deadline) {
     return parts_.raft.barrier(deadline).ok();
   }
   return parts_.forwarder.catch_up_with_leader(std::min(deadline, parts_.env.after(cluster::kReadYourWriteWait)));
-}
-
-HttpResponse Api::list_topics(const Call& call) {
-  return to_response(parts_.manager.list(call.target.value("limit"), call.target.value("page_token"),
-                                         parts_.env.after(topics::kBarrierTimeout)));
 }
 
 }  // namespace engine::api

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "engine/cluster/cluster_frames.h"
 #include "engine/topics/reply.h"
 #include "io/probe.h"
 
@@ -41,8 +42,12 @@ std::optional<raft::Index> parse_applied_index_json(std::string_view body) {
   return index;
 }
 
-NodeReply Forwarder::write(std::string_view payload) {
+NodeReply Forwarder::write(std::string_view payload, std::string_view older) {
   NodeReply reply = forward(payload);
+  if (!older.empty() && is_refused_as_trailing(reply)) {
+    SOMETIMES("forward: a leader of an older release is asked without the actor");
+    reply = forward(older);
+  }
   if (reply.status < 300) {
     // Whether the replica got there or not, the write stands and the answer is the leader's.
     if (!catch_up_with_leader(env_.after(kReadYourWriteWait))) {

@@ -35,8 +35,9 @@ class Forwarder {
   Forwarder(io::Env& env, raft::RaftServer& raft, NodeClientPool& clients)
       : env_(env), raft_(raft), clients_(clients) {}
 
-  // Sends a write to the leader, then waits for this node's replica. `payload`: a request of node_frames.h. Throws Cancelled.
-  NodeReply write(std::string_view payload);
+  // Sends a write to the leader, then waits for this node's replica. `payload`: a request of the node protocol. `older`: the same as
+  // releases know it that refuse `payload` as trailing data; sent at once after such a refusal, unless it is empty. Throws Cancelled.
+  NodeReply write(std::string_view payload, std::string_view older = {});
 
   // Waits until this node's replica has applied what the leader had applied at some moment after the call. False when the
   // leader cannot be asked, does not answer, or the deadline passes. Concurrent callers share the question.

@@ -6,6 +6,7 @@
 #include "engine/cluster/forget_service.h"
 #include "engine/cluster/forward.h"
 #include "engine/cluster/join_service.h"
+#include "engine/cluster/link_frames.h"
 #include "engine/cluster/registry.h"
 #include "io/check.h"
 #include "io/defence.h"
@@ -61,6 +62,10 @@ NodeReply NodeService::answer(std::string_view payload) {
     case Op::forget_server:
       if (cluster_.forget == nullptr) break;
       return cluster_.forget->answer(payload);
+    case Op::attach_child:
+      return attach_child(payload);
+    case Op::detach_child:
+      return detach_child(payload);
     case Op::decommission_member:
     case Op::complete_move:
     case Op::abort_move:
@@ -68,8 +73,6 @@ NodeReply NodeService::answer(std::string_view payload) {
     case Op::node_status:
       return moves_.answer(static_cast<Op>(op), payload);
     case Op::purge_topic:
-    case Op::attach_child:
-    case Op::detach_child:
       break;
   }
   return cluster::error_reply(400, "unsupported rpc operation " + std::to_string(op));
@@ -88,7 +91,7 @@ NodeReply NodeService::create_topic(std::string_view payload) {
   if (!request.ok()) {
     return invalid_request("create topic", request.error());
   }
-  return to_node_reply(manager_.create(request->body, env_.after(kWriteTimeout)));
+  return to_node_reply(manager_.create(request->body, request->actor, env_.after(kWriteTimeout)));
 }
 
 NodeReply NodeService::alter_topic(std::string_view payload) {
@@ -96,7 +99,7 @@ NodeReply NodeService::alter_topic(std::string_view payload) {
   if (!request.ok()) {
     return invalid_request("alter topic", request.error());
   }
-  return to_node_reply(manager_.alter(request->topic, request->body, env_.after(kWriteTimeout)));
+  return to_node_reply(manager_.alter(request->topic, request->body, request->actor, env_.after(kWriteTimeout)));
 }
 
 NodeReply NodeService::delete_topic(std::string_view payload) {
@@ -104,7 +107,24 @@ NodeReply NodeService::delete_topic(std::string_view payload) {
   if (!request.ok()) {
     return invalid_request("delete topic", request.error());
   }
-  return to_node_reply(manager_.remove(request->topic, request->id, env_.after(kWriteTimeout)));
+  return to_node_reply(manager_.remove(request->topic, request->id, request->actor, env_.after(kWriteTimeout)));
+}
+
+NodeReply NodeService::attach_child(std::string_view payload) {
+  const io::Result<AttachChildRequest> request = decode_attach_child(payload);
+  if (!request.ok()) {
+    return invalid_request("attach child", request.error());
+  }
+  return to_node_reply(
+      manager_.attach(request->parent, {request->child, request->delay_ms}, request->actor, env_.after(kWriteTimeout)));
+}
+
+NodeReply NodeService::detach_child(std::string_view payload) {
+  const io::Result<DetachChildRequest> request = decode_detach_child(payload);
+  if (!request.ok()) {
+    return invalid_request("detach child", request.error());
+  }
+  return to_node_reply(manager_.detach(request->parent, request->child, request->actor, env_.after(kWriteTimeout)));
 }
 
 NodeReply NodeService::get_topic(std::string_view payload) {

@@ -46,6 +46,8 @@ class NodeService {
   NodeReply create_topic(std::string_view payload);
   NodeReply alter_topic(std::string_view payload);
   NodeReply delete_topic(std::string_view payload);
+  NodeReply attach_child(std::string_view payload);
+  NodeReply detach_child(std::string_view payload);
   NodeReply get_topic(std::string_view payload);
   NodeReply applied_index(std::string_view payload);
 

@@ -11,6 +11,7 @@ using Parser = nlohmann::json;
 // Takes the parser's events and builds the value; refuses what is too deep or too much.
 class Builder final : public nlohmann::json_sax<Parser> {
  public:
+  explicit Builder(size_t depth_max) : depth_max_(depth_max) {}
   bool null() override { return place(Value{}); }
   bool boolean(bool value) override {
     Value made;
@@ -79,7 +80,7 @@ class Builder final : public nlohmann::json_sax<Parser> {
     return true;
   }
   bool open(Value::Kind kind) {
-    if (open_.size() >= kDepthMax) {
+    if (open_.size() >= depth_max_) {
       error_ = "JSON is nested too deeply";
       return false;
     }
@@ -96,6 +97,7 @@ class Builder final : public nlohmann::json_sax<Parser> {
     return place(std::move(done));
   }
 
+  const size_t depth_max_;
   Value root_;
   std::vector<Value> open_;         // containers being read, outermost first
   std::vector<std::string> names_;  // of the member being read in each
@@ -172,8 +174,8 @@ std::string_view name_of(Value::Kind kind) {
   return "a value";
 }
 
-io::Result<Value> parse(std::string_view text) {
-  Builder builder;
+io::Result<Value> parse(std::string_view text, size_t depth_max) {
+  Builder builder(depth_max);
   if (text.starts_with("\xef\xbb\xbf")) {
     return io::fail(io::ErrorKind::invalid, "invalid JSON at byte 1");
   }

@@ -40,8 +40,8 @@ struct Value {
 // "null", "a string", ... for error texts.
 std::string_view name_of(Value::Kind kind);
 
-// Error `invalid`, with a text for the one who sent it ("invalid JSON at byte 17").
-io::Result<Value> parse(std::string_view text);
+// Error `invalid`, with a text for the one who sent it ("invalid JSON at byte 17"). `depth_max`: containers within each other.
+io::Result<Value> parse(std::string_view text, size_t depth_max = kDepthMax);
 
 // Builds one object or array as text.
 class Writer {

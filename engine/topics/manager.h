@@ -1,57 +1,77 @@
 // The topic manager: what the leader does with a topic request, and how any node answers a read.
 //
-// A write goes: body checked by rules.h; the name's lock (letter case ignored), so that two requests for one name take turns;
-// a barrier, once a term and after each unknown outcome, before this node's own replica is trusted; checks against the stored
-// record, a refusal confirmed by a barrier within the request; the proposal; the state machine's answer turned into a status.
-// Both transports (HTTP on the leader, the node protocol from a follower) come here, so a forwarded request is judged by the
-// same rules.
+// Bodies are checked by rules.h, schemas by schema_rules.h; what every write stands on (locks, trust, retries) is write_ground.h. What
+// depends on stored records is judged by the state machine's own rules, foreseen on this replica, so that a request is refused here for
+// the reason for which the entry would be. Both transports (HTTP on the leader, the node protocol from a follower) come here, so a
+// forwarded request is judged by the same rules.
 //
-// Statuses: 201, 200, 204; 400 for what the request itself gets wrong; 404; 409 when the stored state forbids it; 501 for what a
-// later release brings; 503 when this node does not lead, cannot reach a quorum, has stopped applying, or does not know the fate
-// of the entry (kOutcomeUnknownText).
+// Each write has the entry of releases from 3.1 on, which carries what it was checked against, and the older one that is proposed while
+// the gate holds the newer back: a create is then three entries, and what a refused later one leaves is deleted again, unless its fate is
+// unknown: nothing is undone that may still come true.
+//
+// Statuses: 201, 200, 204; 400 for what the request itself gets wrong; 403 (rights.h); 404; 409 when the stored state forbids it; 501 for
+// what a later release brings; 503 when this node does not lead, cannot reach a quorum, has stopped applying, takes no new partitions,
+// or does not know the fate of the entry (kOutcomeUnknownText).
 //
 // Left to the caller: authentication, body size, content type, forwarding to the leader, and waiting for this node's replica
 // before a 404 is believed.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "engine/metastore/answer.h"
-#include "engine/metastore/reader.h"
-#include "engine/topics/proposer.h"
+#include "engine/metastore/ownership.h"
+#include "engine/topics/placer.h"
 #include "engine/topics/reply.h"
+#include "engine/topics/rights.h"
 #include "engine/topics/rules.h"
-#include "io/env.h"
+#include "engine/topics/topic_json.h"
+#include "engine/topics/write_ground.h"
 
 namespace engine::topics {
 
-inline constexpr io::Duration kProposeTimeout = std::chrono::seconds(5);
-inline constexpr io::Duration kBarrierTimeout = std::chrono::seconds(5);
+class CreateGate;
+
+// Where a new child's copy begins in each partition of `parent`: at its high watermark.
+std::vector<int64_t> attach_offsets(const metastore::Topic& parent);
 
 class Manager {
  public:
-  // All references must outlive the manager.
-  Manager(io::Env& env, metastore::Reader& reader, Proposer& proposer, Limits limits);
+  // All references outlive the manager.
+  struct Parts {
+    io::Env& env;
+    metastore::Reader& reader;
+    Proposer& proposer;
+    cluster::EntryGate& gate;
+    Placer& placer;
+    Limits limits;
+    // Tells owners of partitions once this replica may; null: always (tests).
+    metastore::Ownership* ownership = nullptr;
+    // Holds creates back while the node starts; null: never (tests).
+    CreateGate* create_gate = nullptr;
+  };
+  explicit Manager(Parts parts);
   ~Manager();
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
   // ---- Writes: on the leader. Fiber only; throw Cancelled. `deadline` bounds the whole request: a lock or barrier that is not
-  // reached by then is a 503, a proposal not answered by then has an unknown outcome.
+  // reached by then is a 503, a proposal not answered by then has an unknown outcome. `actor`: rights.h.
   //
-  // POST /v1/topics: 201 and the topic as created (without role).
-  Reply create(std::string_view body, io::Instant deadline);
-  // PATCH /v1/topics/{name}: 200 and the topic as changed. The groups retention, caps, partitions are checked in this order and
-  // proposed as one entry: nobody reads half of a request.
-  Reply alter(std::string_view name, std::string_view body, io::Instant deadline);
+  // POST /v1/topics: 201 and the topic as created (without role, unless it is a child). Parks while the node starts (create_gate.h).
+  Reply create(std::string_view body, const Actor& actor, io::Instant deadline);
+  // PATCH /v1/topics/{name}: 200 and the topic as changed. The groups retention, caps, partitions, schema are judged in this order,
+  // all of them before anything is written; the first three are one entry, so that nobody reads half of them, and the schema is one.
+  Reply alter(std::string_view name, std::string_view body, const Actor& actor, io::Instant deadline);
   // DELETE /v1/topics/{name}: 204. With `id`, only that incarnation.
-  Reply remove(std::string_view name, const std::optional<std::string>& id, io::Instant deadline);
+  Reply remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, io::Instant deadline);
+  // POST /v1/topics/{parent}/children: 200 and the parent as it is then.
+  Reply attach(std::string_view parent, const AttachRequest& request, const Actor& actor, io::Instant deadline);
+  // DELETE /v1/topics/{parent}/children/{child}: 204.
+  Reply detach(std::string_view parent, std::string_view child, const Actor& actor, io::Instant deadline);
 
   // ---- Reads: on any node, from its own replica ----------------------------------------------------------------------------
   // GET /v1/topics/{name}?partition=N: 200, 400 (partition), 404, 503. The detailed form.
@@ -60,43 +80,49 @@ class Manager {
   Reply get_record(std::string_view name, io::Instant deadline);
   // GET /v1/topics?limit=&page_token=: 200, 400, 503.
   Reply list(const std::optional<std::string>& limit, const std::optional<std::string>& page_token, io::Instant deadline);
+  // GET /v1/topics/{name}/schema: 200, 404, 503.
+  Reply schemas(std::string_view name, io::Instant deadline);
+  // GET /v1/topics/{name}/children: 200, 404, 503.
+  Reply children(std::string_view name, io::Instant deadline);
 
-  // What a leader does before it answers from its own replica: a barrier where one is due. Ok, or why it cannot be trusted now.
-  io::Status trust_local_state(io::Instant deadline);
+  io::Status trust_local_state(io::Instant deadline) { return ground_.trust_local_state(deadline); }
 
  private:
-  class NameLock;
-  class Distrust;
-  struct NameSlot;
+  using TopicPtr = std::shared_ptr<const metastore::Topic>;
+  using Outcome = WriteGround::Outcome;
+  struct Creation;
+  struct Alteration;
+  struct SchemaStep;
 
-  // How far the replica's state is known to be the cluster's. `trusted`: a barrier once in this term, enough to propose on, as a
-  // deposed leader's proposal never commits. `confirmed`: a barrier within this request, needed to refuse on: a deposed leader
-  // that does not know it yet would refuse by a state that the cluster has left.
-  enum class State { trusted, confirmed };
-  Reply create_locked(const CreateRequest& request, State state, io::Instant deadline);
-  Reply alter_locked(std::string_view name, const AlterRequest& request, State state, io::Instant deadline);
-  Reply remove_locked(std::string_view name, const std::optional<std::string>& id, State state, io::Instant deadline);
-  // A barrier, then `again`, which judges anew; 503 when the barrier fails.
-  Reply confirm(io::Instant deadline, const std::function<Reply()>& again);
-  // The record behind a barrier, or the reply that says why not.
-  Checked<std::shared_ptr<const metastore::Topic>> current(std::string_view name, io::Instant deadline);
-  // Proposes and, unless it was applied or refused by the state machine, fills `failure`.
-  std::optional<metastore::Answer> propose(std::string command, io::Instant deadline, Reply& failure);
-  std::string draw_topic_id();
+  Attempt try_create(const CreateRequest& request, const Actor& actor, Creation& progress, io::Instant deadline);
+  Outcome create_in_steps(const metastore::CreateTopicLinked& entry, io::Instant deadline);
+  Outcome undo_create(const metastore::Topic& topic, Outcome why, io::Instant deadline);
+  Attempt try_alter(std::string_view name, const AlterRequest& request, const Actor& actor, Alteration& progress, io::Instant deadline);
+  std::optional<Attempt> alter_record(const metastore::Topic& changed, const AlterRequest& request, Alteration& progress,
+                                      io::Instant deadline);
+  std::optional<Attempt> judge_schema(const metastore::Topic& topic, const AlterRequest& request, SchemaStep& step, io::Instant deadline);
+  Attempt try_remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, io::Instant deadline);
+  Attempt try_attach(std::string_view parent, const AttachRequest& request, const Actor& actor, io::Instant deadline);
+  Attempt try_detach(std::string_view parent, std::string_view child, const Actor& actor, io::Instant deadline);
 
-  io::Env& env_;
+  // The two ends of a link. A reply instead when one is missing (refused) or cannot be read.
+  struct Ends {
+    TopicPtr parent;
+    TopicPtr child;
+    std::optional<Attempt> failure;
+  };
+  Ends read_ends(std::string_view parent, std::string_view child, io::Instant deadline);
+  // The attempt to end with because the state machine would refuse the command, or nullopt.
+  std::optional<Attempt> foresee_refusal(const std::string& command, io::Instant deadline);
+  // Who owns which partition of it, `only` that one if given.
+  io::Result<std::vector<PartitionRow>> partition_rows(const metastore::Topic& topic, std::optional<int32_t> only, io::Instant deadline);
+
+  WriteGround ground_;
   metastore::Reader& reader_;
-  Proposer& proposer_;
+  Placer& placer_;
   const Limits limits_;
-  io::RandomStream ids_;
-  std::map<std::string, NameSlot, std::less<>> locks_;  // by folded name; only names in use
-  // The term in which a barrier has succeeded; 0 again after a proposal of unknown outcome, since an entry of our own may then
-  // still change what the replica shows.
-  raft::Term trusted_term_ = 0;
-  uint64_t distrusts_ = 0;  // how often it was taken back
+  metastore::Ownership* const ownership_;
+  CreateGate* const create_gate_;
 };
-
-// The status of a state machine's refusal. narad/entry-types.md section 7.
-int status_of(metastore::Code code);
 
 }  // namespace engine::topics

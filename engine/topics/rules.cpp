@@ -5,6 +5,8 @@
 #include <initializer_list>
 
 #include "engine/topics/json.h"
+#include "engine/topics/json_source.h"
+#include "engine/topics/schema_rules.h"
 
 namespace engine::topics {
 
@@ -15,8 +17,9 @@ using json::Value;
 // Collects the first thing wrong with a body; every check after it does nothing.
 class Check {
  public:
-  explicit Check(std::string_view body) {
-    io::Result<Value> parsed = json::parse(body);
+  // A schema stands one level down in its body.
+  explicit Check(std::string_view body) : source_(body) {
+    io::Result<Value> parsed = json::parse(body, kSchemaDepthMax + 1);
     if (!parsed.ok()) {
       refuse(error_reply(400, "invalid request body: " + parsed.error().message));
     } else if (!parsed->is(Value::Kind::object)) {
@@ -65,6 +68,9 @@ class Check {
     return value->integer;
   }
 
+  // The field's value as it was written.
+  std::string_view source(std::string_view name) const { return json::member_text(source_, name).value_or(std::string_view()); }
+
   void require(bool holds, const std::string& text) {
     if (!holds) {
       refuse(invalid_argument(text));
@@ -77,6 +83,7 @@ class Check {
   }
 
  private:
+  std::string_view source_;
   Value body_;
   std::optional<Reply> refusal_;
 };
@@ -102,15 +109,21 @@ int64_t value_or_default(Check& check, const std::string& name, std::optional<in
   return value.value_or(0) == 0 ? otherwise : *value;
 }
 
-void check_schema(Check& check) {
+// The schema to be stored; nullopt when there is none, or a bad one.
+std::optional<std::string> read_schema(Check& check) {
   if (!check.holds("schema")) {
-    return;
+    return std::nullopt;
   }
-  const Value* schema = check.field("schema");
-  bool is_schema = schema != nullptr && (schema->is(Value::Kind::object) ||
-                                         (schema->is(Value::Kind::boolean) && schema->boolean));
-  check.require(is_schema, "schema must be a JSON object or true");
-  check.refuse(not_supported("schema"));
+  check.require(check.field("schema") != nullptr, "schema must be a JSON object or true");
+  if (check.failed()) {
+    return std::nullopt;
+  }
+  Checked<std::string> schema = check_schema(check.source("schema"));
+  if (Reply* wrong = std::get_if<Reply>(&schema)) {
+    check.refuse(std::move(*wrong));
+    return std::nullopt;
+  }
+  return std::get<std::string>(std::move(schema));
 }
 
 }  // namespace
@@ -134,8 +147,11 @@ Checked<CreateRequest> parse_create(std::string_view body, const Limits& limits)
   check.require(is_valid_new_name(request.name), "name must be 1 to " + std::to_string(kNameMax) +
                                                      " characters of A-Z a-z 0-9 . _ - and neither \".\" nor \"..\"");
   int64_t partitions = check.integer("partitions").value_or(0);
-  partitions = partitions == 0 ? limits.default_partitions : partitions;
-  check_partitions(check, partitions, limits);
+  const bool is_parents = partitions == 0 && !check.text("parent").empty();
+  if (!is_parents) {
+    partitions = partitions == 0 ? limits.default_partitions : partitions;
+    check_partitions(check, partitions, limits);
+  }
   request.retention_ms = check.integer("retention_ms").value_or(limits.default_retention_ms);
   check_retention(check, request.retention_ms);
   request.visibility_timeout_ms = value_or_default(check, "visibility_timeout_ms", check.integer("visibility_timeout_ms"),
@@ -147,13 +163,12 @@ Checked<CreateRequest> parse_create(std::string_view body, const Limits& limits)
   int64_t delay = check.integer("fanout_delay_ms").value_or(0);
   check.require(delay >= 0 && delay <= kFanoutDelayMaxMs,
                 "fanout_delay_ms must be between 0 and " + std::to_string(kFanoutDelayMaxMs));
-  const bool has_parent = !check.text("parent").empty();
-  check.require(delay == 0 || has_parent, "fanout_delay_ms needs a parent");
+  request.fanout_delay_ms = delay;
+  request.parent = check.text("parent");
+  check.require(delay == 0 || !request.parent.empty(), "fanout_delay_ms needs a parent");
+  check.require(request.parent.empty() || request.parent != request.name, "a topic cannot be its own parent");
   check.text("owner");
-  check_schema(check);
-  if (has_parent) {
-    check.refuse(not_supported("parent"));
-  }
+  request.schema = read_schema(check).value_or("");
   if (check.failed()) {
     return check.take_refusal();
   }
@@ -180,16 +195,53 @@ Checked<AlterRequest> parse_alter(std::string_view body, const Limits& limits) {
     check_partitions(check, *partitions, limits);
     request.partitions = static_cast<int32_t>(std::clamp<int64_t>(*partitions, 0, INT32_MAX));
   }
-  std::optional<int64_t> base_version = check.integer("schema_base_version");
-  check.require(!base_version || check.holds("schema"), "schema_base_version needs a schema");
-  check_schema(check);
-  check.require(request.retention_ms || request.max_in_flight || request.max_acked_ahead || request.partitions,
+  request.schema_base_version = check.integer("schema_base_version");
+  check.require(!request.schema_base_version || check.holds("schema"), "schema_base_version needs a schema");
+  check.require(request.schema_base_version.value_or(0) >= 0, "schema_base_version must not be negative");
+  request.schema = read_schema(check);
+  check.require(request.changes_record() || request.schema,
                 "at least one of retention_ms, max_in_flight_per_partition, max_acked_ahead_per_partition, partitions, schema "
                 "must be given");
   if (check.failed()) {
     return check.take_refusal();
   }
   return request;
+}
+
+Checked<AttachRequest> parse_attach(std::string_view parent, std::string_view body) {
+  Check check(body);
+  check.allow_only({"child", "delay_ms", "remote", "remote_topic", "from", "lanes", "dry_run"});
+  for (const char* name : {"remote", "remote_topic", "from", "lanes", "dry_run"}) {
+    if (check.holds(name)) {
+      check.refuse(not_supported("a remote child"));
+    }
+  }
+  AttachRequest request;
+  request.child = check.text("child");
+  request.delay_ms = check.integer("delay_ms").value_or(0);
+  if (check.failed()) {
+    return check.take_refusal();
+  }
+  if (std::optional<Reply> wrong = why_not_attach(parent, request)) {
+    return *std::move(wrong);
+  }
+  return request;
+}
+
+std::optional<Reply> why_not_attach(std::string_view parent, const AttachRequest& request) {
+  if (request.child.empty()) {
+    return invalid_argument("child must be given");
+  }
+  if (request.child == parent) {
+    return invalid_argument("a topic cannot be its own child");
+  }
+  if (request.child.size() > kChildNameMax) {
+    return invalid_argument("child must be at most " + std::to_string(kChildNameMax) + " bytes");
+  }
+  if (request.delay_ms < 0 || request.delay_ms > kFanoutDelayMaxMs) {
+    return invalid_argument("delay_ms must be between 0 and " + std::to_string(kFanoutDelayMaxMs));
+  }
+  return std::nullopt;
 }
 
 Checked<ListRequest> parse_list(const std::optional<std::string>& limit, const std::optional<std::string>& page_token) {

@@ -3,7 +3,7 @@
 // Pure: a body goes in, a request with every default filled in or a refusal comes out. What depends on the stored record (a
 // name that exists, partitions that may only grow) is checked by the manager. Source: narad/http-api.md sections 1 and 3.
 //
-// Not supported yet, answered 501: schema and schema_base_version, parent, fanout_delay_ms other than 0.
+// Answered 501: what links a child at another cluster (remote, remote_topic, from, lanes, dry_run).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 namespace engine::topics {
 
 inline constexpr size_t kNameMax = 200;            // of a new topic, bytes
+inline constexpr size_t kChildNameMax = 230;       // of a topic that becomes a child
 inline constexpr int64_t kPartitionsMin = 3;
 inline constexpr int64_t kRetentionMinMs = 3'600'000;  // unless 0: for ever
 inline constexpr int64_t kFanoutDelayMaxMs = 31'536'000'000;
@@ -36,11 +37,14 @@ struct Limits {
 
 struct CreateRequest {
   std::string name;
-  int32_t partitions = 0;
+  int32_t partitions = 0;    // 0: as many as the parent has
   int64_t retention_ms = 0;  // 0: for ever
   int64_t visibility_timeout_ms = 0;
   int64_t max_in_flight = 0;
   int64_t max_acked_ahead = 0;
+  std::string schema;  // compacted; empty: none
+  std::string parent;  // empty: none
+  int64_t fanout_delay_ms = 0;
 };
 
 struct AlterRequest {
@@ -48,6 +52,16 @@ struct AlterRequest {
   std::optional<int64_t> max_in_flight;
   std::optional<int64_t> max_acked_ahead;
   std::optional<int32_t> partitions;
+  std::optional<std::string> schema;           // compacted
+  std::optional<int64_t> schema_base_version;  // that the schema must follow; 0: the first
+
+  // Anything that stands in the topic's record.
+  bool changes_record() const { return retention_ms || max_in_flight || max_acked_ahead || partitions; }
+};
+
+struct AttachRequest {
+  std::string child;
+  int64_t delay_ms = 0;
 };
 
 struct ListRequest {
@@ -60,6 +74,10 @@ using Checked = std::variant<T, Reply>;
 
 Checked<CreateRequest> parse_create(std::string_view body, const Limits& limits);
 Checked<AlterRequest> parse_alter(std::string_view body, const Limits& limits);
+// Of POST /v1/topics/{parent}/children.
+Checked<AttachRequest> parse_attach(std::string_view parent, std::string_view body);
+// The same for a request that came as fields.
+std::optional<Reply> why_not_attach(std::string_view parent, const AttachRequest& request);
 // Query values as they came, decoded; nullopt when absent.
 Checked<ListRequest> parse_list(const std::optional<std::string>& limit, const std::optional<std::string>& page_token);
 

@@ -94,13 +94,13 @@ void write_fields(Writer& out, const Topic& topic, bool shows_standalone) {
   write_fanout(out, topic, shows_standalone);
 }
 
-// An owner that nobody has been made: nothing is stored anywhere, and that is all that can be said.
-void write_unassigned_partition(Writer& out, int32_t partition) {
+void write_row(Writer& out, const PartitionRow& row) {
   out.begin_object();
-  out.key("index").integer(partition).key("segments").integer(0);
+  out.key("index").integer(row.index).key("segments").integer(0);
   out.key("oldest_offset").integer(0).key("next_offset").integer(0).key("high_watermark").integer(0);
-  out.key("size_bytes").integer(0).key("owner_node").string("");
-  out.key("status").string("owner_unavailable").key("owner_liveness").string("unassigned");
+  out.key("size_bytes").integer(0).key("owner_node").string(row.owner);
+  out.key("status").string(row.liveness.empty() ? "ok" : "owner_unavailable");
+  write_text_if_any(out, "owner_liveness", row.liveness);
   out.end_object();
 }
 
@@ -197,22 +197,47 @@ std::string topic_json(const Topic& topic, bool shows_standalone) {
   return out.take();
 }
 
-std::string topic_detail_json(const Topic& topic, std::optional<int32_t> partition) {
+std::string topic_detail_json(const Topic& topic, int64_t schema_version, std::string_view schema, const std::vector<PartitionRow>& rows) {
   Writer out;
   out.begin_object();
   write_fields(out, topic, true);
-  out.key("schema_version").integer(0);
+  out.key("schema_version").integer(schema_version);
+  if (!schema.empty()) {
+    out.key("schema").raw(schema);
+  }
   out.key("partition_stats").begin_array();
-  int32_t first = partition.value_or(0);
-  int32_t end = partition ? first + 1 : topic.partitions;
-  for (int32_t index = first; index < end; ++index) {
-    write_unassigned_partition(out, index);
+  for (const PartitionRow& row : rows) {
+    write_row(out, row);
   }
   out.end_array();
-  if (first < end) {
+  if (std::any_of(rows.begin(), rows.end(), [](const PartitionRow& row) { return !row.liveness.empty(); })) {
     out.key("partial").boolean(true);
   }
   out.end_object();
+  return out.take();
+}
+
+std::string schemas_json(std::string_view topic, const std::vector<std::string>& versions) {
+  Writer out;
+  out.begin_object().key("topic").string(topic).key("version").integer(static_cast<int64_t>(versions.size()));
+  out.key("versions").begin_array();
+  for (size_t i = 0; i < versions.size(); ++i) {
+    out.begin_object().key("version").integer(static_cast<int64_t>(i + 1)).key("schema").raw(versions[i]).end_object();
+  }
+  out.end_array().end_object();
+  return out.take();
+}
+
+std::string children_json(const Topic& parent, const std::vector<Topic>& children) {
+  Writer out;
+  out.begin_object().key("parent").string(parent.name);
+  write_text_if_any(out, "parent_id", parent.id);
+  out.key("children").begin_array();
+  for (const Topic& child : children) {
+    out.begin_object().key("name").string(child.name).key("delay_ms").integer(child.fanout_delay_ms);
+    out.key("lag_messages").integer(0).key("lag_complete").boolean(true).end_object();
+  }
+  out.end_array().end_object();
   return out.take();
 }
 

@@ -21,9 +21,23 @@ std::string topic_json(const Topic& topic, bool shows_standalone);
 // so that the detailed form is read too.
 std::optional<Topic> parse_topic_json(std::string_view text);
 
-// What GET of one topic shows: the record, its schema version, and one row of statistics a partition (only `partition` when it
-// is given, which must be one of the topic's). Nothing places partitions yet, so every row says that its owner is unassigned.
-std::string topic_detail_json(const Topic& topic, std::optional<int32_t> partition);
+// One row of a topic's statistics. Nothing can be produced in this release, so every partition is empty, and all that there is to tell
+// is who owns it.
+struct PartitionRow {
+  int32_t index = 0;
+  std::string owner;     // id of the member; empty: not placed
+  std::string liveness;  // why the owner cannot be asked: "dead", "unknown", "unassigned"; empty: it can
+};
+
+// What GET of one topic shows: the record, its latest schema (`schema_version` 0 and `schema` empty: none), and the rows given.
+std::string topic_detail_json(const Topic& topic, int64_t schema_version, std::string_view schema, const std::vector<PartitionRow>& rows);
+
+// {"topic":...,"version":n,"versions":[{"version":1,"schema":...},...]}: the versions from 1 on.
+std::string schemas_json(std::string_view topic, const std::vector<std::string>& versions);
+
+// {"parent":...,"parent_id":...,"children":[{"name":...,"delay_ms":n,"lag_messages":0,"lag_complete":true},...]}: nothing can be produced
+// in this release, so no child lags.
+std::string children_json(const Topic& parent, const std::vector<Topic>& children);
 
 struct TopicPage {
   std::vector<Topic> topics;

@@ -80,10 +80,14 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   engine::Proposed propose(std::string command, io::Instant deadline) override {
     ++proposals;
     last_deadline = deadline;
+    proposed_types.push_back(engine::metastore::read_envelope(command)->type);
     if (before_propose) {
       before_propose();
     }
     io::sleep_for(delay);
+    if (fate) {
+      outcome = fate(proposed_types.back());
+    }
     if (outcome != engine::Proposed::Outcome::applied) {
       return {outcome, 0, "", "as the test wants it"};
     }
@@ -111,7 +115,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   bool leads = true;
   raft::Term current_term = 1;
   engine::Proposed::Outcome outcome = engine::Proposed::Outcome::applied;
+  std::function<engine::Proposed::Outcome(uint32_t type)> fate;  // of each proposal, if it is set
   io::Duration delay{0};
+  std::vector<uint32_t> proposed_types;
   io::Status barrier_status;
   std::optional<io::Error> read_error;
   std::function<void()> before_propose;

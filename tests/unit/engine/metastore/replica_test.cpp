@@ -15,6 +15,7 @@
 #include "io/sim/switches.h"
 #include "tests/support/memory_metastore.h"
 #include "tests/support/no_admin.h"
+#include "tests/support/topic_parts.h"
 #include "tests/support/server_world.h"
 
 namespace {
@@ -291,7 +292,9 @@ TEST_F(ReplicaTest, AStoppedStateMachinePassesNobodysBarrier) {
   machine.has_stopped = false;
   Replica replica(env(servers, leader), raft, machine);
   tests::MemoryMetastore store;
-  engine::topics::Manager manager(env(servers, leader), store, store, {});
+  tests::FixedGate gate;
+  tests::NotingPlacer placer;
+  engine::topics::Manager manager({env(servers, leader), store, store, gate, placer, {}});
   engine::RaftProposer proposer(raft, replica);
   tests::NoAdmin admin;
   engine::cluster::NodeService service(env(servers, leader), manager, raft, replica, admin);

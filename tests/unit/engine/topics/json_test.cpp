@@ -89,7 +89,7 @@ TEST(TopicJson, ReadsBackWhatItWrites) {
   topic.fanout_delay_ms = 5;
   topic.attach_offsets = {1, 2};
   EXPECT_EQ(topics::parse_topic_json(topics::topic_json(topic, true)), topic);
-  EXPECT_EQ(topics::parse_topic_json(topics::topic_detail_json(topic, std::nullopt)), topic);
+  EXPECT_EQ(topics::parse_topic_json(topics::topic_detail_json(topic, 0, "", {})), topic);
   auto page = topics::parse_topic_list_json(topics::topic_list_json({&topic, &topic}, "a"));
   ASSERT_TRUE(page.has_value());
   EXPECT_EQ(page->topics, (std::vector<metastore::Topic>{topic, topic}));
@@ -99,21 +99,25 @@ TEST(TopicJson, ReadsBackWhatItWrites) {
   }
 }
 
-TEST(TopicJson, TheDetailHasARowForEachPartition) {
-  auto detail = json::parse(topics::topic_detail_json(tests::make_topic("a", 4), std::nullopt));
+TEST(TopicJson, TheDetailHasTheRowsAndTheLatestSchema) {
+  const std::vector<topics::PartitionRow> rows{{0, "n1", ""}, {1, "n2", "dead"}, {2, "", "unassigned"}};
+  auto detail = json::parse(topics::topic_detail_json(tests::make_topic("a"), 2, R"({"type":"object"})", rows));
   ASSERT_TRUE(detail.ok());
-  EXPECT_EQ(detail->find("schema_version")->integer, 0);
-  const auto& rows = detail->find("partition_stats")->array;
-  ASSERT_EQ(rows.size(), 4u);
-  for (int64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(rows[i].find("index")->integer, i);
-    EXPECT_EQ(rows[i].find("status")->text, "owner_unavailable");
-    EXPECT_EQ(rows[i].find("owner_liveness")->text, "unassigned");
+  EXPECT_EQ(detail->find("schema_version")->integer, 2);
+  EXPECT_EQ(detail->find("schema")->find("type")->text, "object");
+  const auto& shown = detail->find("partition_stats")->array;
+  ASSERT_EQ(shown.size(), 3u);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(shown[i].find("index")->integer, static_cast<int64_t>(i));
+    EXPECT_EQ(shown[i].find("owner_node")->text, rows[i].owner);
+    EXPECT_EQ(shown[i].find("status")->text, rows[i].liveness.empty() ? "ok" : "owner_unavailable");
+    EXPECT_EQ(shown[i].find("owner_liveness") == nullptr, rows[i].liveness.empty());
   }
   EXPECT_TRUE(detail->find("partial")->boolean);
-  auto one = json::parse(topics::topic_detail_json(tests::make_topic("a", 4), 2));
-  ASSERT_EQ(one->find("partition_stats")->array.size(), 1u);
-  EXPECT_EQ(one->find("partition_stats")->array[0].find("index")->integer, 2);
+  auto whole = json::parse(topics::topic_detail_json(tests::make_topic("a"), 0, "", {{0, "n1", ""}}));
+  EXPECT_EQ(whole->find("schema_version")->integer, 0);
+  EXPECT_EQ(whole->find("schema"), nullptr);
+  EXPECT_EQ(whole->find("partial"), nullptr);
 }
 
 }  // namespace

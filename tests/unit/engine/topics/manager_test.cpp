@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "engine/topics/json.h"
 #include "engine/topics/topic_json.h"
-#include "io/sim/machine.h"
-#include "io/sim/world.h"
-#include "tests/support/memory_metastore.h"
+#include "tests/support/manager_world.h"
 
 namespace {
 
@@ -18,38 +16,8 @@ using namespace engine;
 using namespace engine::topics;
 using namespace std::chrono_literals;
 using Outcome = Proposed::Outcome;
-
-struct ManagerTest : testing::Test {
-  io::sim::World world{3};
-  tests::MemoryMetastore store;
-  std::unique_ptr<Manager> manager;
-  io::Env* env = nullptr;
-
-  // Runs `body` in the first fiber of a simulated process.
-  void run(const std::function<void()>& body) {
-    io::sim::MachineSettings settings;
-    settings.name = "n1";
-    bool ended = false;
-    io::sim::Machine& machine = world.add_machine(settings);
-    machine.start([&](io::Env& given) {
-      env = &given;
-      manager = std::make_unique<Manager>(given, store, store, Limits{});
-      body();
-      manager.reset();
-      ended = true;
-      return 0;
-    });
-    world.run_for(1h);
-    EXPECT_TRUE(ended);
-  }
-
-  Reply create(const std::string& name) { return manager->create("{\"name\":\"" + name + "\"}", io::kNever); }
-  Reply alter(const std::string& name, const std::string& body) { return manager->alter(name, body, io::kNever); }
-  Reply remove(const std::string& name) { return manager->remove(name, {}, io::kNever); }
-  Reply get(const std::string& name) { return manager->get(name, {}, io::kNever); }
-};
-
-std::string error_of(const Reply& reply) { return json::parse(reply.body)->find("error")->text; }
+using tests::error_of;
+using ManagerTest = tests::ManagerWorld;
 
 TEST_F(ManagerTest, CreateAnswersTheTopicWithoutARole) {
   run([&] {
@@ -97,7 +65,7 @@ TEST_F(ManagerTest, ARefusalByTheStateMachineIsAConflict) {
     store.before_propose = [&] { store.apply(metastore::encode_create_topic(tests::make_topic("a"))); };
     Reply reply = create("a");
     EXPECT_EQ(reply.status, 409);
-    EXPECT_EQ(error_of(reply), "topic already exists: topic a");
+    EXPECT_EQ(error_of(reply), "topic already exists: a");
     store.before_propose = [&] { store.apply(metastore::encode_delete_topic("a")); };
     EXPECT_EQ(alter("a", R"({"retention_ms":0})").status, 404);
   });
@@ -106,7 +74,7 @@ TEST_F(ManagerTest, ARefusalByTheStateMachineIsAConflict) {
 TEST_F(ManagerTest, ABadBodyIsJudgedBeforeAnythingElse) {
   store.leads = false;
   run([&] {
-    EXPECT_EQ(manager->create("{", io::kNever).status, 400);
+    EXPECT_EQ(manager->create("{", {}, io::kNever).status, 400);
     EXPECT_EQ(alter("missing", "{}").status, 400);
     EXPECT_EQ(store.reads, 0);
   });
@@ -132,7 +100,7 @@ TEST_F(ManagerTest, AlterChangesWhatItNamesAndKeepsTheRest) {
 
 TEST_F(ManagerTest, PartitionsOnlyGrow) {
   run([&] {
-    manager->create(R"({"name":"a","partitions":5})", io::kNever);
+    manager->create(R"({"name":"a","partitions":5})", {}, io::kNever);
     for (const char* body : {R"({"partitions":5})", R"({"partitions":4})", R"({"retention_ms":0,"partitions":5})"}) {
       Reply reply = alter("a", body);
       EXPECT_EQ(reply.status, 400);
@@ -155,12 +123,12 @@ TEST_F(ManagerTest, MissingTopicsAre404) {
 TEST_F(ManagerTest, DeleteMayNameTheIncarnation) {
   run([&] {
     std::string id = json::parse(create("a").body)->find("id")->text;
-    Reply other = manager->remove("a", "0000000000000000", io::kNever);
+    Reply other = manager->remove("a", "0000000000000000", {}, io::kNever);
     EXPECT_EQ(other.status, 409);
     EXPECT_EQ(error_of(other), "topic changed since it was read");
-    EXPECT_EQ(manager->remove("a", id, io::kNever).status, 204);
-    EXPECT_EQ(manager->remove("a", "", io::kNever).status, 404);
-    EXPECT_EQ(manager->remove("a", "", io::kNever).body, "{\"error\":\"topic not found\"}\n");
+    EXPECT_EQ(manager->remove("a", id, {}, io::kNever).status, 204);
+    EXPECT_EQ(manager->remove("a", "", {}, io::kNever).status, 404);
+    EXPECT_EQ(manager->remove("a", "", {}, io::kNever).body, "{\"error\":\"topic not found\"}\n");
   });
 }
 
@@ -316,7 +284,7 @@ TEST_F(ManagerTest, ALockThatIsNotFreeByTheDeadlineIsUnavailable) {
     io::with_scope([&](io::Scope& scope) {
       scope.spawn("holder", [&] { EXPECT_EQ(create("a").status, 201); });
       io::sleep_for(10ms);
-      Reply reply = manager->remove("a", {}, env->after(1s));
+      Reply reply = manager->remove("a", {}, {}, env->after(1s));
       EXPECT_EQ(reply.status, 503);
       EXPECT_EQ(store.proposals, 1);
     });
@@ -331,7 +299,7 @@ TEST_F(ManagerTest, AProposalHasFiveSecondsAtMost) {
     EXPECT_GE(store.last_deadline, began + kProposeTimeout);
     EXPECT_LE(store.last_deadline, env->now() + kProposeTimeout);
     const io::Instant deadline = env->after(1s);
-    manager->create(R"({"name":"b"})", deadline);
+    manager->create(R"({"name":"b"})", {}, deadline);
     EXPECT_EQ(store.last_deadline, deadline);
   });
 }
@@ -373,6 +341,29 @@ TEST_F(ManagerTest, APartitionIsAskedForByItsNumber) {
     }
     EXPECT_EQ(manager->get("b", "x", io::kNever).status, 404);
     EXPECT_EQ(json::parse(manager->get("a", "", io::kNever).body)->find("partition_stats")->array.size(), 3u);
+  });
+}
+
+TEST_F(ManagerTest, RowsOfPartitionsTellWhoOwnsThemAndWhetherItCanBeAsked) {
+  run([&] {
+    create("a");
+    store.apply(metastore::encode_command(metastore::RegisterMember{tests::make_member("n1")}));
+    store.apply(metastore::encode_command(metastore::RegisterMember{tests::make_member("n2", metastore::MemberStatus::dead)}));
+    for (const auto& [partition, owner] : {std::pair(0, "n1"), std::pair(1, "n2"), std::pair(5, "n1")}) {
+      store.apply(metastore::encode_command(metastore::AssignPartition{{"a", partition, owner, ""}}));
+    }
+    auto rows = json::parse(get("a").body)->find("partition_stats")->array;
+    ASSERT_EQ(rows.size(), 3u) << "a row beyond the topic's partitions is passed over";
+    EXPECT_EQ(rows[0].find("owner_node")->text, "n1");
+    EXPECT_EQ(rows[0].find("status")->text, "ok");
+    EXPECT_EQ(rows[0].find("owner_liveness"), nullptr);
+    EXPECT_EQ(rows[1].find("owner_node")->text, "n2");
+    EXPECT_EQ(rows[1].find("owner_liveness")->text, "dead");
+    EXPECT_EQ(rows[2].find("owner_liveness")->text, "unassigned");
+    EXPECT_TRUE(json::parse(get("a").body)->find("partial")->boolean);
+    EXPECT_EQ(json::parse(manager->get("a", "0", io::kNever).body)->find("partial"), nullptr);
+    store.apply(metastore::encode_command(metastore::AssignPartition{{"a", 0, "n9", ""}}));
+    EXPECT_EQ(json::parse(get("a").body)->find("partition_stats")->array[0].find("owner_liveness")->text, "unknown");
   });
 }
 

@@ -114,9 +114,8 @@ TEST(CreateRules, RefusalsNameFieldAndBound) {
       {R"({"name":"a","schema":null})", 400, "schema must be a JSON object or true"},
       {R"({"name":"a","schema":false})", 400, "schema must be a JSON object or true"},
       {R"({"name":"a","schema":"x"})", 400, "schema must be a JSON object or true"},
-      {R"({"name":"a","schema":true})", 501, "schema is not supported by this release"},
-      {R"({"name":"a","schema":{"type":"object"}})", 501, "schema is not supported"},
-      {R"({"name":"a","parent":"p"})", 501, "parent is not supported by this release"},
+      {R"({"name":"a","schema":{"type":"cow"}})", 400, "invalid argument: schema: #: type must be"},
+      {R"({"name":"a","parent":"a"})", 400, "a topic cannot be its own parent"},
       {R"({"name":"a","parent":"p","partitions":1})", 400, "partitions"},
   };
   for (const Refusal& row : rows) {
@@ -153,12 +152,47 @@ TEST(AlterRules, RefusalsNameFieldAndBound) {
       {R"({"max_in_flight_per_partition":-1,"partitions":1})", 400, "max_in_flight_per_partition"},
       {R"({"schema":null})", 400, "schema must be a JSON object or true"},
       {R"({"schema":7})", 400, "schema must be a JSON object or true"},
-      {R"({"schema":{}})", 501, "schema is not supported by this release"},
-      {R"({"schema":true,"retention_ms":0})", 501, "schema is not supported"},
+      {R"({"schema":{"$ref":"http://x"}})", 400, "invalid argument: schema: #: $ref must be a pointer"},
       {R"({"schema_base_version":1})", 400, "schema_base_version needs a schema"},
+      {R"({"schema":true,"schema_base_version":-1})", 400, "schema_base_version must not be negative"},
   };
   for (const Refusal& row : rows) {
     expect_refusal(parse_alter(row.body, {}), row);
+  }
+}
+
+TEST(CreateRules, ASchemaIsKeptAsWrittenWithoutItsWhiteSpace) {
+  EXPECT_EQ(create(R"({"name":"a"})").schema, "");
+  EXPECT_EQ(create(R"({"schema": { "type" : "object", "minimum": 1.0 , "title":"a \" b"} ,"name":"a"})").schema,
+            R"({"type":"object","minimum":1.0,"title":"a \" b"})");
+  EXPECT_EQ(create(R"({"schema":{"minimum":1},"name":"a","schema":true})").schema, "true") << "of a name given twice the last counts";
+  EXPECT_EQ(alter(R"({"schema":{},"schema_base_version":0})").schema, "{}");
+  EXPECT_EQ(alter(R"({"schema":{},"schema_base_version":7})").schema_base_version, 7);
+}
+
+TEST(CreateRules, AParentGivesThePartitionsThatAreNotAskedFor) {
+  EXPECT_EQ(create(R"({"name":"a","parent":"p"})").partitions, 0);
+  EXPECT_EQ(create(R"({"name":"a","parent":"p","partitions":5,"fanout_delay_ms":7})").partitions, 5);
+  EXPECT_EQ(create(R"({"name":"a","parent":"p","fanout_delay_ms":7})").fanout_delay_ms, 7);
+}
+
+TEST(AttachRules, RefusalsNameFieldAndBound) {
+  const auto attach = [](const std::string& body) { return parse_attach("p", body); };
+  EXPECT_EQ(std::get<AttachRequest>(attach(R"({"child":"c","delay_ms":31536000000})")).delay_ms, kFanoutDelayMaxMs);
+  EXPECT_EQ(std::get<AttachRequest>(attach("{\"child\":\"" + std::string(230, 'c') + "\"}")).child.size(), 230u);
+  const std::vector<Refusal> rows = {
+      {"", 400, "invalid JSON"},
+      {"{}", 400, "child must be given"},
+      {R"({"child":"p"})", 400, "a topic cannot be its own child"},
+      {R"({"child":7})", 400, "child must be a string"},
+      {"{\"child\":\"" + std::string(231, 'c') + "\"}", 400, "child must be at most 230 bytes"},
+      {R"({"child":"c","delay_ms":-1})", 400, "delay_ms must be between 0 and 31536000000"},
+      {R"({"child":"c","delay_ms":31536000001})", 400, "delay_ms must be between 0 and 31536000000"},
+      {R"({"child":"c","delay":1})", 400, "unknown field \\\"delay\\\""},
+      {R"({"child":"c","remote":"r"})", 501, "a remote child is not supported by this release"},
+  };
+  for (const Refusal& row : rows) {
+    expect_refusal(attach(row.body), row);
   }
 }
 
