@@ -11,6 +11,10 @@ std::string answer_probe(uint32_t type, ms::Code code) {
   return type == 0 ? "answer: " + text : "answer: " + std::string(ms::name_of(static_cast<ms::EntryType>(type))) + ": " + text;
 }
 
+std::string call_probe(CallKind kind, int status) {
+  return "call: " + std::string(to_string(kind)) + ": " + std::to_string(status);
+}
+
 void note_answer(std::string_view bytes, const ms::Answer& answer) {
   const auto envelope = ms::read_envelope(bytes);
   const bool is_command = envelope && answer.code != ms::Code::undecodable && envelope->type <= ms::kNewestEntryType;

@@ -47,7 +47,16 @@ class CallCheck {
   std::optional<Violation> judge_create(const Call& call);
   std::optional<Violation> judge_patch(const Call& call);
   std::optional<Violation> judge_remove(const Call& call, bool may_answer_early);
+  std::optional<Violation> judge_link(const Call& call, bool may_answer_early);
+  std::optional<Violation> judge_put_schema(const Call& call, bool may_answer_early);
+  std::optional<Violation> judge_children(const Call& call);
+  std::optional<Violation> judge_schemas(const Call& call);
+  // An answer to a write that carries no mark: any of `indexes` within the call's time may be its entry, that has not answered another.
+  std::optional<Violation> claims_one(const Call& call, const std::vector<Index>& indexes, Claims& claims, bool may_answer_early,
+                                      const char* what);
   std::optional<Violation> judge_refusal(const Call& call);
+  bool is_true(const Call& call, Index index) const;
+  std::optional<Violation> judge_not_found(const Call& call);
   std::optional<Violation> judge_read(const Call& call);
   std::optional<Violation> judge_list(const Call& call);
   std::optional<Violation> acknowledged(const Call& call, Index index);
@@ -58,6 +67,7 @@ class CallCheck {
   const LogBook& book_;
   std::set<Index> claimed_;  // entries of creates and patches, which carry a mark
   Claims deletions_;
+  Claims links_;
   Index acked_ = 0;
   Index last_acked_ = 0;  // the index that the call judged last was acknowledged with; a delete: the least it may have been
   uint64_t judged_ = 0;

@@ -1,40 +1,88 @@
 #include "sim/client.h"
 
+#include "engine/topics/json.h"
 #include "engine/topics/topic_json.h"
+#include "io/probe.h"
+#include "sim/answers.h"
+#include "sim/topic_model.h"
 
 namespace sim {
 namespace {
 
-Topic shown(const engine::topics::Topic& topic) {
-  return Topic{topic.name,
-               topic.id,
-               topic.partitions,
-               topic.retention_ms,
-               topic.visibility_timeout_ms,
-               topic.max_in_flight_per_partition,
-               topic.max_acked_ahead_per_partition,
-               topic.created_at};
+// The schemas that the answer of a read, or of the schemas themselves, shows: how many, and the latest.
+std::optional<Schemas> shown_schemas(const engine::json::Value& body, const char* version) {
+  const engine::json::Value* versions = body.find(version);
+  if (versions == nullptr || !versions->is(engine::json::Value::Kind::integer)) {
+    return std::nullopt;
+  }
+  Schemas schemas{versions->integer, 0};
+  const engine::json::Value* latest = body.find("schema");
+  if (const engine::json::Value* all = body.find("versions"); all != nullptr && !all->array.empty()) {
+    latest = all->array.back().find("schema");
+  }
+  const engine::json::Value* bound = latest == nullptr ? nullptr : latest->find("maxLength");
+  schemas.bound = bound == nullptr ? 0 : bound->integer;
+  return schemas;
+}
+
+// The children in a list of them, each as a topic of name and delay.
+bool take_children(Call& call, const engine::json::Value& body) {
+  const engine::json::Value* id = body.find("parent_id");
+  const engine::json::Value* children = body.find("children");
+  if (id == nullptr || children == nullptr || !children->is(engine::json::Value::Kind::array)) {
+    return false;
+  }
+  call.parent_id = id->text;
+  for (const engine::json::Value& child : children->array) {
+    const engine::json::Value* name = child.find("name");
+    const engine::json::Value* delay = child.find("delay_ms");
+    if (name == nullptr || delay == nullptr) {
+      return false;
+    }
+    Topic topic;
+    topic.name = name->text;
+    topic.fanout_delay_ms = delay->integer;
+    call.topics.push_back(std::move(topic));
+  }
+  return true;
+}
+
+bool take_list(Call& call, const std::string& body) {
+  const auto page = engine::topics::parse_topic_list_json(body);
+  if (!page) {
+    return false;
+  }
+  for (const auto& topic : page->topics) {
+    call.topics.push_back(model_topic(topic));
+  }
+  call.next_page = page->next_page_token;
+  return true;
 }
 
 // What the answer shows, into the call; false when it is not what the API promises.
 bool take_body(Call& call, const std::string& body) {
-  if (call.kind == CallKind::remove) {
+  if (call.kind == CallKind::remove || call.kind == CallKind::detach) {
     return body.empty();
   }
   if (call.kind == CallKind::list) {
-    const auto page = engine::topics::parse_topic_list_json(body);
-    if (!page) {
+    return take_list(call, body);
+  }
+  if (call.kind == CallKind::children || call.kind == CallKind::schemas || call.kind == CallKind::read) {
+    const auto value = engine::json::parse(body);
+    if (!value.ok()) {
       return false;
     }
-    for (const auto& topic : page->topics) {
-      call.topics.push_back(shown(topic));
+    if (call.kind == CallKind::children) {
+      return take_children(call, *value);
     }
-    call.next_page = page->next_page_token;
-    return true;
+    call.schemas = shown_schemas(*value, call.kind == CallKind::read ? "schema_version" : "version");
+    if (call.kind == CallKind::schemas || !call.schemas) {
+      return call.schemas.has_value();
+    }
   }
   const auto topic = engine::topics::parse_topic_json(body);
   if (topic) {
-    call.topic = shown(*topic);
+    call.topic = model_topic(*topic);
   }
   return topic.has_value();
 }
@@ -42,10 +90,14 @@ bool take_body(Call& call, const std::string& body) {
 int expected_status(CallKind kind) {
   switch (kind) {
     case CallKind::create: return 201;
-    case CallKind::remove: return 204;
+    case CallKind::remove:
+    case CallKind::detach: return 204;
     default: return 200;
   }
 }
+
+// Each answer by kind of call and status: "call: attach: 409". What was not answered is not among them.
+void note_call(const Call& call) { io::probe(call_probe(call.kind, call.status).c_str()); }
 
 }  // namespace
 
@@ -86,6 +138,9 @@ const Call& Client::ask(Call wish) {
         world_.fail("an answer is what the API promises", to_text(call) + " came with the body " + answer->body);
       }
     }
+  }
+  if (call.status != 0) {
+    note_call(call);
   }
   world_.end_call(call);
   return call;

@@ -25,13 +25,27 @@ struct Topic {
   int64_t max_in_flight_per_partition = 0;
   int64_t max_acked_ahead_per_partition = 0;
   int64_t created_at = 0;
+  // Fan-out.
+  std::string parent = {};                 // of a child
+  int64_t fanout_delay_ms = 0;             // of a child
+  std::vector<std::string> children = {};  // of a parent, in the order of attaching
 
   friend bool operator==(const Topic&, const Topic&) = default;
 };
 
 std::string to_text(const Topic& topic);
+// But for fan-out: what a write of the topic's own record makes of it.
+bool same_record(const Topic& one, const Topic& other);
 
-enum class CallKind { create, patch, remove, read, list };
+// The schemas of a topic. Clients' schemas are told apart by a bound that is their call's tag: each is {"maxLength":<tag>}.
+struct Schemas {
+  int64_t versions = 0;
+  int64_t bound = 0;  // of the latest; 0: none, or no client's
+
+  friend bool operator==(const Schemas&, const Schemas&) = default;
+};
+
+enum class CallKind { create, patch, remove, read, list, attach, detach, children, put_schema, schemas };
 
 const char* to_string(CallKind kind);
 
@@ -55,7 +69,11 @@ struct Call {
   int node = 0;
   uint64_t life = 0;  // the node's incarnation when it was asked; 0: none was live
   CallKind kind = CallKind::read;
-  std::string name;         // of the topic; list: the page token
+  std::string name;         // of the topic; list: the page token; attach, detach, children: the parent
+  std::string parent;       // create: of the parent; "": none
+  std::string child;        // attach, detach
+  int64_t delay_ms = 0;     // create with a parent, attach
+  bool has_schema = false;  // create: with a schema; put_schema always
   int64_t partitions = 0;   // asked for; 0: not given
   int64_t max_in_flight = 0;
   int64_t limit = 0;        // list
@@ -68,6 +86,8 @@ struct Call {
   std::optional<Topic> topic;     // create, patch, read
   std::vector<Topic> topics;      // list
   std::string next_page;          // list
+  std::optional<Schemas> schemas; // read, schemas
+  std::string parent_id;          // children
 
   // ---- seen by the world alone ----
   Index acked_before = 0;       // the newest index whose write had been acknowledged to anybody when the call was made
@@ -78,6 +98,7 @@ struct Call {
   // For every node that led at some moment of the call: what it had applied when the call began or when it came to lead.
   std::optional<Index> least_leader_applied;
 
+  bool writes_topic() const { return kind == CallKind::create || kind == CallKind::patch; }
   int64_t tag() const { return kTagBase + static_cast<int64_t>(id); }
 };
 

@@ -27,35 +27,55 @@ void LoadDraws::fill_change(Call& call) {
   }
 }
 
+CallKind LoadDraws::draw_kind(bool& is_race) {
+  const struct {
+    uint64_t weight;
+    CallKind kind;
+    bool is_race = false;
+  } kKinds[] = {{settings_.create, CallKind::create},     {settings_.patch, CallKind::patch},
+                {settings_.remove, CallKind::remove},     {settings_.read, CallKind::read},
+                {settings_.list, CallKind::list},         {settings_.race, CallKind::create, true},
+                {settings_.attach, CallKind::attach},     {settings_.detach, CallKind::detach},
+                {settings_.children, CallKind::children}, {settings_.put_schema, CallKind::put_schema},
+                {settings_.schemas, CallKind::schemas}};
+  uint64_t sum = 0;
+  for (const auto& each : kKinds) {
+    sum += each.weight;
+  }
+  uint64_t at = sum == 0 ? 0 : stream_.below(sum);
+  for (const auto& each : kKinds) {
+    if (at < each.weight) {
+      is_race = each.is_race;
+      return each.kind;
+    }
+    at -= each.weight;
+  }
+  return CallKind::read;
+}
+
+void LoadDraws::fill_links(Call& call) {
+  // One in sixteen asks for a delay that no parent of this load can hold.
+  const auto delay = [this]() -> int64_t { return stream_.below(16) == 0 ? 1'000'000'000 : stream_.below(8) == 0 ? 1 : 0; };
+  if (call.kind == CallKind::attach || call.kind == CallKind::detach) {
+    call.child = any_name();
+    call.delay_ms = call.kind == CallKind::attach ? delay() : 0;
+  } else if (call.kind == CallKind::create && stream_.below(6) == 0) {
+    call.parent = any_name();
+    call.delay_ms = delay();
+  }
+  // A topic is no child of itself; a delay needs a parent.
+  if (call.child == call.name || call.parent == call.name) {
+    call.child = call.child.empty() ? "" : "orders-other";
+    call.delay_ms = call.parent.empty() ? call.delay_ms : 0;
+    call.parent = "";
+  }
+}
+
 Wish LoadDraws::wish() {
   Wish wish;
   Call& call = wish.call;
   call.node = any_node();
-  const uint64_t sum =
-      settings_.create + settings_.patch + settings_.remove + settings_.read + settings_.list + settings_.race;
-  uint64_t at = sum == 0 ? 0 : stream_.below(sum);
-  const auto falls_in = [&at](uint64_t weight) {
-    if (at < weight) {
-      return true;
-    }
-    at -= weight;
-    return false;
-  };
-  call.kind = CallKind::read;
-  if (falls_in(settings_.create)) {
-    call.kind = CallKind::create;
-  } else if (falls_in(settings_.patch)) {
-    call.kind = CallKind::patch;
-  } else if (falls_in(settings_.remove)) {
-    call.kind = CallKind::remove;
-  } else if (falls_in(settings_.read)) {
-    call.kind = CallKind::read;
-  } else if (falls_in(settings_.list)) {
-    call.kind = CallKind::list;
-  } else if (falls_in(settings_.race)) {
-    call.kind = CallKind::create;
-    wish.is_race = true;
-  }
+  call.kind = draw_kind(wish.is_race);
   if (call.kind == CallKind::list) {
     call.limit = static_cast<int64_t>(stream_.below(2) == 0 ? 1'000 : 1 + stream_.below(20));
     if (stream_.below(2) == 0) {
@@ -64,14 +84,25 @@ Wish LoadDraws::wish() {
     return wish;
   }
   call.name = any_name();
-  if (call.kind == CallKind::create || call.kind == CallKind::patch) {
+  fill_links(call);
+  if (call.kind == CallKind::put_schema || (call.kind == CallKind::create && stream_.below(6) == 0)) {
+    call.has_schema = true;
+  }
+  if (call.writes_topic()) {
     fill_change(call);
   }
   return wish;
 }
 
 std::string body_of(const Call& call) {
-  if (call.kind != CallKind::create && call.kind != CallKind::patch) {
+  const std::string schema = "\"schema\":{\"maxLength\":" + std::to_string(call.tag()) + "}";
+  if (call.kind == CallKind::attach) {
+    return "{\"child\":\"" + call.child + "\"" + (call.delay_ms == 0 ? "" : ",\"delay_ms\":" + std::to_string(call.delay_ms)) + "}";
+  }
+  if (call.kind == CallKind::put_schema) {
+    return "{" + schema + "}";
+  }
+  if (!call.writes_topic()) {
     return "";
   }
   std::string body = "{";
@@ -85,6 +116,15 @@ std::string body_of(const Call& call) {
   if (call.max_in_flight != 0) {
     body += ",\"max_in_flight_per_partition\":" + std::to_string(call.max_in_flight);
   }
+  if (!call.parent.empty()) {
+    body += ",\"parent\":\"" + call.parent + "\"";
+  }
+  if (call.kind == CallKind::create && call.delay_ms != 0) {
+    body += ",\"fanout_delay_ms\":" + std::to_string(call.delay_ms);
+  }
+  if (call.has_schema) {
+    body += "," + schema;
+  }
   return body + "}";
 }
 
@@ -93,15 +133,22 @@ std::string target_of(const Call& call) {
     case CallKind::create: return "/v1/topics";
     case CallKind::list:
       return "/v1/topics?limit=" + std::to_string(call.limit) + (call.name.empty() ? "" : "&page_token=" + call.name);
+    case CallKind::attach:
+    case CallKind::children: return "/v1/topics/" + call.name + "/children";
+    case CallKind::detach: return "/v1/topics/" + call.name + "/children/" + call.child;
+    case CallKind::schemas: return "/v1/topics/" + call.name + "/schema";
     default: return "/v1/topics/" + call.name;
   }
 }
 
 const char* method_of(CallKind kind) {
   switch (kind) {
-    case CallKind::create: return "POST";
-    case CallKind::patch: return "PATCH";
-    case CallKind::remove: return "DELETE";
+    case CallKind::create:
+    case CallKind::attach: return "POST";
+    case CallKind::patch:
+    case CallKind::put_schema: return "PATCH";
+    case CallKind::remove:
+    case CallKind::detach: return "DELETE";
     default: return "GET";
   }
 }

@@ -23,6 +23,11 @@ struct LoadSettings {
   uint64_t read = 40;
   uint64_t list = 5;
   uint64_t race = 5;
+  uint64_t attach = 8;
+  uint64_t detach = 4;
+  uint64_t children = 3;
+  uint64_t put_schema = 8;
+  uint64_t schemas = 3;
   uint64_t names = 20;
   Crowd crowd = Crowd::none;  // what those commands fill up
   uint64_t schema_bytes = 0;  // of half of the schemas that are proposed; 0: all are small
@@ -49,6 +54,8 @@ class LoadDraws {
 
  private:
   std::string any_name();
+  CallKind draw_kind(bool& is_race);
+  void fill_links(Call& call);
   void fill_change(Call& call);
 
   const LoadSettings& settings_;
@@ -56,7 +63,7 @@ class LoadDraws {
   io::RandomStream stream_;
 };
 
-// The JSON body of a create or patch; "" for the others.
+// The JSON body of a create, patch, attach or put_schema; "" for the others.
 std::string body_of(const Call& call);
 // "/v1/topics/orders-3", "/v1/topics?limit=10&page_token=orders-3".
 std::string target_of(const Call& call);

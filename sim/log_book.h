@@ -64,7 +64,10 @@ class LogBook {
 
   std::deque<Line> lines_;
   std::map<int, Position> positions_;
-  void follow(Index index, const Replica::Applied& applied);
+  bool has_children(const Change& change) const;
+  // What an entry came to, into the model; `change` only of one that was not refused. What is wrong, if anything.
+  std::optional<std::string> take(const raft::Entry& entry, const Replica::Applied& applied, const std::optional<Change>& change, Line& line);
+  void note_link(const raft::Entry& entry, const Replica::Applied& applied);
 
   TopicModel model_;
   Replica replica_{engine::metastore::kHypotheticalEntryType};

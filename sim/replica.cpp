@@ -1,5 +1,6 @@
 #include "sim/replica.h"
 
+#include "engine/metastore/kept_rows.h"
 #include "io/check.h"
 
 namespace sim {
@@ -12,14 +13,24 @@ Replica::Applied Replica::apply(const raft::Entry& entry) {
     return {};
   }
   Applied applied;
-  const std::string prefix = engine::metastore::row_key(engine::metastore::Bucket::topics, "");
-  const auto note = [&](const std::string& key, std::optional<engine::metastore::Topic> topic) {
-    if (key.starts_with(prefix)) applied.topics.emplace_back(key.substr(prefix.size()), std::move(topic));
+  namespace ms = engine::metastore;
+  const std::string topics = ms::row_key(ms::Bucket::topics, "");
+  const std::string heads = ms::row_key(ms::Bucket::schema_heads, "");
+  const auto note = [&](const std::string& key, const std::string* value) {
+    if (key.starts_with(topics)) {
+      applied.topics.emplace_back(key.substr(topics.size()), value == nullptr ? std::nullopt : ms::decode_topic(*value));
+    } else if (key.starts_with(heads)) {
+      const auto head = value == nullptr ? std::nullopt : ms::decode_schema_head(*value);
+      applied.schemas.push_back({key.substr(heads.size()), head ? head->versions : 0, ""});
+    }
   };
-  result.rows.for_each_change([&](const std::string& key, const std::string& value) { note(key, engine::metastore::decode_topic(value)); },
-                              [&](const std::string& key) { note(key, std::nullopt); });
+  result.rows.for_each_change([&](const std::string& key, const std::string& value) { note(key, &value); },
+                              [&](const std::string& key) { note(key, nullptr); });
   rows_.take(result.rows);
   state_ = result.state;
+  for (Applied::Schemas& schemas : applied.schemas) {
+    schemas.latest = rows_.read(ms::row_key(ms::Bucket::schemas, ms::schema_key(schemas.topic, schemas.versions))).value_or("");
+  }
   digests_.push_back(state_.digest);
   NARAD_CHECK(result.answers.size() == 1, "an entry has one answer");
   applied.answer = std::move(result.answers.front());

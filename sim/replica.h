@@ -28,6 +28,13 @@ class Replica {
     std::string answer;
     // Topics that the entry made, changed or removed, with their records as stored; nothing for a removed one.
     std::vector<std::pair<std::string, std::optional<engine::metastore::Topic>>> topics;
+    // Names whose schemas the entry changed: how many there are now, and the latest.
+    struct Schemas {
+      std::string topic;
+      int64_t versions = 0;
+      std::string latest;
+    };
+    std::vector<Schemas> schemas;
   };
   // Entries come in order, from index 1 on.
   Applied apply(const raft::Entry& entry);

@@ -11,13 +11,23 @@ const char* to_string(Verdict verdict) {
     case Verdict::done: return "done";
     case Verdict::already_exists: return "already exists";
     case Verdict::not_found: return "not found";
+    case Verdict::changed: return "changed since it was read";
   }
   return "";
 }
 
 Topic model_topic(const engine::metastore::Topic& record) {
-  return Topic{record.name, record.id, record.partitions, record.retention_ms, record.visibility_timeout_ms,
-               record.max_in_flight_per_partition, record.max_acked_ahead_per_partition, record.created_at};
+  return Topic{record.name,
+               record.id,
+               record.partitions,
+               record.retention_ms,
+               record.visibility_timeout_ms,
+               record.max_in_flight_per_partition,
+               record.max_acked_ahead_per_partition,
+               record.created_at,
+               record.parent,
+               record.fanout_delay_ms,
+               record.children};
 }
 
 std::string fold_case(std::string_view name) {
@@ -30,34 +40,45 @@ std::string fold_case(std::string_view name) {
   return folded;
 }
 
+Verdict TopicModel::judge(const Change& change) const {
+  const Topic* present = now(change.topic.name);
+  if (change.kind == ChangeKind::create) {
+    const bool clashes = change.is_checked && !clash_at(change.topic.name, ~Index{0}).empty();
+    return present != nullptr || clashes ? Verdict::already_exists : Verdict::done;
+  }
+  if (present == nullptr) {
+    return Verdict::not_found;
+  }
+  const bool is_other = change.expected_id && *change.expected_id != present->id;
+  const bool shrinks = change.kind == ChangeKind::update && change.is_checked && change.topic.partitions < present->partitions;
+  return is_other || shrinks ? Verdict::changed : Verdict::done;
+}
+
 Verdict TopicModel::apply(Index index, const Change& change) {
   NARAD_CHECK(changes_.empty() || changes_.back() < index, "the model is told entries in order");
-  const std::string& name = change.topic.name;
-  const Topic* present = now(name);
-  switch (change.kind) {
-    case ChangeKind::create:
-      if (present != nullptr) {
-        return Verdict::already_exists;
-      }
-      created_.emplace(change.topic.id, index);
-      put(index, name, change.topic);
-      break;
-    case ChangeKind::update: {
-      if (present == nullptr) {
-        return Verdict::not_found;
-      }
-      Topic next = change.topic;
-      next.id = present->id;
-      put(index, name, std::move(next));
-      break;
-    }
-    case ChangeKind::remove:
-      if (present == nullptr) {
-        return Verdict::not_found;
-      }
-      put(index, name, std::nullopt);
-      return Verdict::done;
+  if (const Verdict verdict = judge(change); verdict != Verdict::done) {
+    return verdict;
   }
+  const std::string& name = change.topic.name;
+  if (change.kind == ChangeKind::remove) {
+    put(index, name, std::nullopt);
+    return Verdict::done;
+  }
+  Topic next = change.topic;
+  if (change.kind == ChangeKind::create) {
+    created_.emplace(change.topic.id, index);
+  } else {
+    const Topic& present = *now(name);
+    next.id = present.id;
+    next.parent = present.parent;
+    next.fanout_delay_ms = present.fanout_delay_ms;
+    next.children = present.children;
+    if (change.is_checked) {
+      next.visibility_timeout_ms = present.visibility_timeout_ms;
+      next.created_at = present.created_at;
+    }
+  }
+  put(index, name, std::move(next));
   if (const auto call = call_of_tag(change.topic.retention_ms)) {
     effects_.emplace(*call, index);
   }
@@ -66,10 +87,47 @@ Verdict TopicModel::apply(Index index, const Change& change) {
 
 void TopicModel::follow(Index index, const std::string& name, std::optional<Topic> topic) {
   NARAD_CHECK(changes_.empty() || changes_.back() <= index, "the model is told entries in order");
-  if (topic && now(name) == nullptr) {
+  const Topic* present = now(name);
+  if (topic ? present != nullptr && *present == *topic : present == nullptr) {
+    return;
+  }
+  if (topic && present == nullptr) {
     created_.emplace(topic->id, index);
   }
   put(index, name, std::move(topic));
+}
+
+void TopicModel::note_link(Index index, const std::string& parent, const std::string& child, bool is_attach) {
+  links_[(is_attach ? "+" : "-") + parent + "/" + child].push_back(index);
+}
+
+void TopicModel::note_schemas(Index index, const std::string& name, Schemas schemas) { schemas_[name].emplace_back(index, schemas); }
+
+std::vector<Index> TopicModel::links(const std::string& parent, const std::string& child, bool is_attach) const {
+  const auto found = links_.find((is_attach ? "+" : "-") + parent + "/" + child);
+  return found == links_.end() ? std::vector<Index>() : found->second;
+}
+
+Schemas TopicModel::schemas_at(const std::string& name, Index index) const {
+  Schemas schemas;
+  if (const auto found = schemas_.find(name); found != schemas_.end()) {
+    for (const auto& [since, value] : found->second) {
+      schemas = since <= index ? value : schemas;
+    }
+  }
+  return schemas;
+}
+
+std::vector<Index> TopicModel::schema_moments(const std::string& name, Index low, Index high) const {
+  std::vector<Index> result{low};
+  if (const auto found = schemas_.find(name); found != schemas_.end()) {
+    for (const auto& [since, value] : found->second) {
+      if (since > low && since <= high) {
+        result.push_back(since);
+      }
+    }
+  }
+  return result;
 }
 
 void TopicModel::put(Index index, const std::string& name, std::optional<Topic> topic) {

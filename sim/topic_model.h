@@ -1,8 +1,10 @@
 // What the topics of the cluster were after every log index: a plain replay of the applied entries, apart from the node's own
 // state machine, with every version of every name kept.
 //
-// Entry types 1 to 3 (narad/entry-types.md): create refuses a name that exists, update keeps what a request must not change,
-// delete refuses a name that does not exist. Refused entries change nothing.
+// Entry types 1 to 3 and 23 to 25 (narad/entry-types.md): create refuses a name that exists, update keeps what a request must not change,
+// delete refuses a name that does not exist; the later three refuse another incarnation than they were checked against, a create also a
+// name that differs in letter case alone. Refused entries change nothing. What links and schemas make of an entry is told (follow(),
+// note_*): the rules for those are the metastore's model tests' business.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +25,15 @@ enum class ChangeKind { create, update, remove };
 struct Change {
   ChangeKind kind = ChangeKind::create;
   Topic topic;  // remove: only the name
+  bool is_checked = false;                 // types 23 to 25
+  std::optional<std::string> expected_id = {};  // update, remove of these types
+  bool has_more = false;                   // a create that carries a schema or a link too: it may be refused on their account
 };
 
 // The fields of a record that clients see.
 Topic model_topic(const engine::metastore::Topic& record);
 
-enum class Verdict { done, already_exists, not_found };
+enum class Verdict { done, already_exists, not_found, changed };
 
 const char* to_string(Verdict verdict);
 
@@ -36,8 +41,14 @@ class TopicModel {
  public:
   // Indexes rise; those without a change need not be told.
   Verdict apply(Index index, const Change& change);
+  // What apply() would say, and nothing changes.
+  Verdict judge(const Change& change) const;
   // What an entry of another kind made of the name's topic; nothing: it is gone.
   void follow(Index index, const std::string& name, std::optional<Topic> topic);
+  // An entry linked `child` to `parent`, or took the link away, and did nothing else.
+  void note_link(Index index, const std::string& parent, const std::string& child, bool is_attach);
+  // The name has these schemas from `index` on.
+  void note_schemas(Index index, const std::string& name, Schemas schemas);
 
   // The topic as it is after `index`; nullptr when there is none.
   const Topic* at(const std::string& name, Index index) const;
@@ -60,6 +71,13 @@ class TopicModel {
   std::optional<Index> effect_of(uint64_t call) const;
   // Every index in (low, high] at which a topic of this name was deleted.
   std::vector<Index> deletions(const std::string& name, Index low, Index high) const;
+  // Every index at which an entry of attaching (else detaching) linked the two (else parted them).
+  std::vector<Index> links(const std::string& parent, const std::string& child, bool is_attach) const;
+
+  // The name's schemas as they are after `index`.
+  Schemas schemas_at(const std::string& name, Index index) const;
+  // As moments(), for its schemas.
+  std::vector<Index> schema_moments(const std::string& name, Index low, Index high) const;
 
  private:
   struct Version {
@@ -74,6 +92,8 @@ class TopicModel {
   std::vector<Index> changes_;                              // in order
   std::map<std::string, Index> created_;
   std::map<uint64_t, Index> effects_;
+  std::map<std::string, std::vector<Index>> links_;  // by kind, parent and child
+  std::map<std::string, std::vector<std::pair<Index, Schemas>>> schemas_;
 };
 
 // ASCII letters in lower case, everything else as it is.

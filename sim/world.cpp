@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/metastore/answer.h"
+#include "engine/metastore/commands.h"
 #include "engine/metastore/fsm.h"
 #include "raft/restart.h"
 #include "io/probe.h"
@@ -501,27 +502,30 @@ std::optional<Change> decode_change(const raft::Entry& entry) {
   if (!envelope) {
     return std::nullopt;
   }
-  const auto convert = [](ChangeKind kind, const std::optional<ms::Topic>& topic) -> std::optional<Change> {
-    if (!topic || is_command_topic(topic->name)) {
-      return std::nullopt;
-    }
-    return Change{kind, model_topic(*topic)};
-  };
-  switch (static_cast<ms::EntryType>(envelope->type)) {
-    case ms::EntryType::create_topic: return convert(ChangeKind::create, ms::decode_create_topic(envelope->payload));
-    case ms::EntryType::update_topic: return convert(ChangeKind::update, ms::decode_update_topic(envelope->payload));
-    case ms::EntryType::delete_topic: {
-      const auto name = ms::decode_delete_topic(envelope->payload);
-      if (!name || is_command_topic(*name)) {
-        return std::nullopt;
-      }
-      Change change;
-      change.kind = ChangeKind::remove;
-      change.topic.name = *name;
-      return change;
-    }
-    default: return std::nullopt;
+  const bool is_known = envelope->type >= 1 && envelope->type <= ms::kNewestEntryType;
+  const auto command = is_known ? ms::decode_payload(envelope->type, envelope->payload) : std::nullopt;
+  if (!command) {
+    return std::nullopt;
   }
+  Change change;
+  if (const auto* create = std::get_if<ms::CreateTopic>(&*command)) {
+    change = {ChangeKind::create, model_topic(create->topic)};
+  } else if (const auto* update = std::get_if<ms::UpdateTopic>(&*command)) {
+    change = {ChangeKind::update, model_topic(update->topic)};
+  } else if (const auto* remove = std::get_if<ms::DeleteTopic>(&*command)) {
+    change.kind = ChangeKind::remove;
+    change.topic.name = remove->name;
+  } else if (const auto* linked = std::get_if<ms::CreateTopicLinked>(&*command)) {
+    change = {ChangeKind::create, model_topic(linked->topic), true, std::nullopt, !linked->schema.empty() || linked->link};
+  } else if (const auto* update_if = std::get_if<ms::UpdateTopicIf>(&*command)) {
+    change = {ChangeKind::update, model_topic(update_if->topic), true, update_if->expected_id};
+  } else if (const auto* remove_if = std::get_if<ms::DeleteTopicIf>(&*command)) {
+    change = {ChangeKind::remove, {}, true, remove_if->expected_id};
+    change.topic.name = remove_if->name;
+  } else {
+    return std::nullopt;
+  }
+  return change.topic.name.empty() || is_command_topic(change.topic.name) ? std::nullopt : std::optional(change);
 }
 
 void World::image_installed(int index, uint64_t life, raft::Index applied) {

@@ -21,6 +21,7 @@ class CallCheckTest : public ::testing::Test {
     engine::metastore::Topic record = tests::make_topic(name, static_cast<int32_t>(partitions));
     record.id = id;
     record.retention_ms = retention;
+    record.visibility_timeout_ms = record.max_in_flight_per_partition = record.max_acked_ahead_per_partition = record.created_at = 0;
     const raft::Entry e = tests::make_entry(index, kind == ChangeKind::create   ? engine::metastore::encode_create_topic(record)
                                                    : kind == ChangeKind::update ? engine::metastore::encode_update_topic(record)
                                                                                 : engine::metastore::encode_delete_topic(name));

@@ -14,8 +14,7 @@ using tests::delete_entry;
 
 Change create(std::string name) {
   Change change;
-  change.topic.name = std::move(name);
-  change.topic.id = "id-" + change.topic.name;
+  change.topic = model_topic(tests::make_topic(std::move(name)));
   return change;
 }
 

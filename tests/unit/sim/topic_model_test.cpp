@@ -44,6 +44,40 @@ TEST(TopicModel, RefusesWhatTheStateMachineRefuses) {
   EXPECT_EQ(model.now("a")->id, "x");
 }
 
+// Types 23 to 25.
+TEST(TopicModel, RefusesAnotherIncarnationAndASecondSpelling) {
+  TopicModel model;
+  const auto checked = [](ChangeKind kind, Topic topic, std::optional<std::string> id = std::nullopt) {
+    return Change{kind, std::move(topic), true, std::move(id)};
+  };
+  EXPECT_EQ(model.apply(1, checked(ChangeKind::create, topic("Orders", "x", 1))), Verdict::done);
+  EXPECT_EQ(model.apply(2, checked(ChangeKind::create, topic("orders", "y", 2))), Verdict::already_exists);
+  EXPECT_EQ(model.judge({ChangeKind::create, topic("orders", "y", 2)}), Verdict::done) << "type 1 does not look";
+  EXPECT_EQ(model.apply(3, checked(ChangeKind::update, topic("Orders", "x", 3), "y")), Verdict::changed);
+  Topic fewer = topic("Orders", "x", 3);
+  fewer.partitions = 2;
+  EXPECT_EQ(model.apply(4, checked(ChangeKind::update, fewer, "x")), Verdict::changed);
+  EXPECT_EQ(model.apply(5, checked(ChangeKind::update, topic("Orders", "x", 3), "x")), Verdict::done);
+  EXPECT_EQ(model.apply(6, checked(ChangeKind::remove, topic("Orders", "", 0), "y")), Verdict::changed);
+  EXPECT_EQ(model.apply(7, checked(ChangeKind::remove, topic("Orders", "", 0), "x")), Verdict::done);
+  EXPECT_EQ(model.apply(8, checked(ChangeKind::remove, topic("Orders", "", 0), "x")), Verdict::not_found);
+}
+
+TEST(TopicModel, KeepsLinksAndSchemasByIndex) {
+  TopicModel model;
+  model.note_link(3, "p", "c", true);
+  model.note_link(5, "p", "c", false);
+  EXPECT_EQ(model.links("p", "c", true), (std::vector<Index>{3}));
+  EXPECT_EQ(model.links("p", "c", false), (std::vector<Index>{5}));
+  EXPECT_TRUE(model.links("c", "p", true).empty());
+  model.note_schemas(4, "a", {1, 7});
+  model.note_schemas(6, "a", {2, 9});
+  EXPECT_EQ(model.schemas_at("a", 3), Schemas{});
+  EXPECT_EQ(model.schemas_at("a", 5), (Schemas{1, 7}));
+  EXPECT_EQ(model.schemas_at("a", 6), (Schemas{2, 9}));
+  EXPECT_EQ(model.schema_moments("a", 4, 9), (std::vector<Index>{4, 6}));
+}
+
 TEST(TopicModel, FindsANameThatDiffersInCaseAlone) {
   TopicModel model;
   model.apply(1, {ChangeKind::create, topic("Orders", "x", 0)});
