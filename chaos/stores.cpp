@@ -233,9 +233,7 @@ bool Stores::is_known_to_all(int node) const {
 }
 
 bool Stores::wipe(int node, io::Duration down) {
-  // The one node that may bootstrap alone would begin another cluster.
-  const bool is_alone = world_.options().initial == 1 && node == 0;
-  if (is_alone || !may_go(node, Store::images, 0, true) || !may_lose(node) || !is_known_to_all(node)) {
+  if (!may_go(node, Store::images, 0, true) || !may_lose(node) || !is_known_to_all(node)) {
     return false;
   }
   lose_for_good(node, down);

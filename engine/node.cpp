@@ -218,6 +218,7 @@ cluster::NodeReply answer_while_probing(std::string_view payload) {
 }
 
 void Node::look_for_cluster() {
+  fsm_home_ = std::make_unique<metastore::FsmHome>(env_, fsm_settings(config_));
   if (is_joining_) {
     env_.log.info("node is not an initial member; will join the existing cluster instead of bootstrapping",
                   {{"node", config_.cluster.node_id}});
@@ -225,6 +226,12 @@ void Node::look_for_cluster() {
   }
   const cluster::JoinerSettings settings = joiner_settings(config_);
   if (settings.peers.empty() || !raft_->is_blank()) {
+    return;
+  }
+  // Only an empty volume joins by itself. Metadata without raft's state may be the cluster's last copy: the restart table refuses the start.
+  const io::Result<raft::StateMachineFacts> facts = fsm_home_->look();
+  if (!facts.ok() || facts->holds_anything) {
+    SOMETIMES("cluster: a node that has lost raft's state alone does not ask for a cluster");
     return;
   }
   cluster::NodeClientPool clients(env_, {});
@@ -243,7 +250,6 @@ void Node::look_for_cluster() {
 }
 
 io::Status Node::open_raft() {
-  fsm_home_ = std::make_unique<metastore::FsmHome>(env_, fsm_settings(config_));
   io::Status opened = raft_->open(*fsm_home_);
   if (opened.ok()) {
     fsm_ = &fsm_home_->fsm();

@@ -70,6 +70,17 @@ TEST(Run, ADamagedLogIsRefusedUntilItIsRepairedAndNothingIsLost) {
   EXPECT_GT(result.starts, 5u);  // three, and those that were refused
 }
 
+// Its partitions stay its own meanwhile, which the checks of every run see to; in the end it must be ready without anybody's doing.
+TEST(Run, ANodeThatWasDownForAnHourOfWritesCatchesUpAndTurnsReadyByItself) {
+  const RunResult result = run_text(
+      "safety 61m\nops_per_minute 60\nsnapshot_threshold 200\nsnapshot_interval 10s\ntrailing 50\nheartbeat 250ms\n"
+      "election_min 1s\nelection_max 1500ms\nd1 at 30s kill node=2 down=1h\n");
+  EXPECT_EQ(violation_of(result), "");
+  EXPECT_GT(result.entries, 1'500u);
+  EXPECT_EQ(result.probes.count("controller: a silent member is marked dead"), 1u);
+  EXPECT_EQ(result.probes.count("raft: image installed"), 1u) << "the others' logs no longer reach back to it";
+}
+
 TEST(Run, ANodeWhoseNewestSnapshotIsDamagedGoesByTheOlderOne) {
   const RunResult result = run_text(
       "snapshot_threshold 5\nsnapshot_interval 300ms\ntrailing 0\nchunk_bytes 512\n"

@@ -10,6 +10,7 @@
 #include "engine/cluster/node_client.h"
 #include "engine/metastore/fsm.h"
 #include "engine/topics/json.h"
+#include "io/sim/switches.h"
 #include "raft/server.h"
 #include "tests/support/node_world.h"
 
@@ -105,6 +106,36 @@ TEST_F(NodeTest, ANodeThatReachesNobodyNeverLeadsAndServesNothing) {
     world.run_for(10ms);
     nodes[0].machine->volume().wipe();
   }
+}
+
+// Found by the simulator (seed 129): the only voter had lost raft's state, a node that it had admitted said that a cluster exists, and it set
+// the one copy of everything aside to join it.
+TEST_F(NodeTest, ANodeThatHasLostRaftsStateAloneRefusesToStartAlsoBesideItsCluster) {
+  io::sim::Switchboard board;
+  const io::sim::SwitchboardGuard guard(&board);
+  start_all();
+  await_leader();
+  world.run_for(1s);
+  EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"kept"})").status, 201);
+  world.run_for(1s);
+  nodes[0].machine->kill();
+  world.run_for(10ms);
+  io::sim::FileTree& tree = nodes[0].machine->volume().tree();
+  const io::sim::FileTree::Image state = tree.copy("raft");
+  tree.erase("raft");
+  start(0);
+  world.run_for(10s);
+  ASSERT_TRUE(nodes[0].exit_code.has_value());
+  EXPECT_NE(*nodes[0].exit_code, 0);
+  EXPECT_TRUE(nodes[0].reason.starts_with("metastore: ")) << nodes[0].reason;
+  EXPECT_GT(board.probes["cluster: a node that has lost raft's state alone does not ask for a cluster"], 0u);
+  // Nothing has been touched: with raft's state back it goes on.
+  tree.erase("raft");
+  tree.put("raft", state);
+  start(0);
+  world.run_for(10s);
+  EXPECT_EQ(ask(0, "GET", "/v1/topics/kept").status, 200);
+  EXPECT_EQ(ask(0, "GET", "/readyz").status, 200);
 }
 
 TEST_F(NodeTest, OnlyTheLeaderVouchesForATopicAndForItsAppliedIndex) {
