@@ -68,7 +68,6 @@ TEST_F(ControllerTest, ATopicIsPlacedWithinAboutASecondOfTheFirstMember) {
   });
 }
 
-// Scenario PL-08: the members come one after the other.
 TEST_F(ControllerTest, APassFollowsAnArrivalAtOnceWhenEveryVoterIsAlive) {
   topic("t");
   test([&] {
@@ -80,6 +79,35 @@ TEST_F(ControllerTest, APassFollowsAnArrivalAtOnceWhenEveryVoterIsAlive) {
     EXPECT_EQ(owners("t"), "- - -");
     member(make_member("n3"));
     EXPECT_TRUE(within(kMembershipWatch + 50ms, [&] { return owners("t") == "n1 n2 n3"; })) << owners("t");
+  });
+}
+
+// Scenario PL-08: created at the very begin; members register at 0.3 s, at 0.6 s and never; the leader dies at 0.5 s.
+TEST_F(ControllerTest, ACreateBeforeAnyMemberIsPlacedByTheNextLeaderAndAVoterThatNeverComesCostsOneWait) {
+  test([&] {
+    EXPECT_EQ(controller->assigner().ready_to_place(io::kNever), std::nullopt) << "it succeeds";
+    topic("t");
+    controller->assigner().place("t", topics::PlacementCause::created, io::kNever);
+    const io::Instant begun = env->now();
+    io::sleep_for(300ms);
+    member(make_member("n1"));
+    io::sleep_for(200ms);
+    store.leads = false;
+    io::sleep_for(100ms);
+    member(make_member("n2"));
+    io::sleep_for(300ms);
+    store.leads = true;
+    store.current_term = 2;
+    EXPECT_TRUE(within(1500ms, [&] { return owners("t") == "n1 n2 n1"; })) << owners("t");
+    // n3 never comes: what is left of the two seconds is waited once.
+    EXPECT_EQ(controller->assigner().ready_to_place(io::kNever), std::nullopt);
+    EXPECT_LE(env->now() - begun, 900ms + kMembershipWatch + kFormingWait) << "from when this leader first saw it";
+    const io::Instant next = env->now();
+    EXPECT_EQ(controller->assigner().ready_to_place(io::kNever), std::nullopt);
+    EXPECT_EQ(env->now(), next);
+    topic("u");
+    controller->assigner().place("u", topics::PlacementCause::created, io::kNever);
+    EXPECT_EQ(owners("u"), "n1 n2 n1") << "spread over those that are there";
   });
 }
 
