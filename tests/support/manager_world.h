@@ -86,6 +86,7 @@ struct ManagerWorld : testing::Test {
   // A remote child's record below `parent`, which keeps its messages for ever.
   void add_stub(const std::string& parent, const std::string& name) {
     engine::metastore::CreateRemote remote;
+    remote.salt = "salt";
     remote.record.name = "far";
     remote.record.url = "https://far";
     remote.record.username = "user";
@@ -105,7 +106,8 @@ struct ManagerWorld : testing::Test {
   }
   template <typename Command>
   void apply(const Command& command) {
-    store.apply(engine::metastore::encode_command(command));
+    const auto answer = engine::metastore::decode_answer(store.apply(engine::metastore::encode_command(command)));
+    EXPECT_TRUE(answer && answer->ok()) << (answer ? answer->text() : "no answer");
   }
   // The entry types that have been proposed since the last call.
   std::vector<uint32_t> proposed() { return std::exchange(store.proposed_types, {}); }
