@@ -201,7 +201,7 @@ TEST_F(MembershipTest, AWipedInitialMemberJoinsTheClusterThatExistsAndVotesAgain
   EXPECT_EQ(configuration().voter_count(), 3u);
 }
 
-// Scenario RS-05, steps 1 and 2 together: nobody who could tell is reached, so the empty machines bootstrap; C comes back.
+// Both at once: nobody who could tell is reached, so the empty machines bootstrap; C comes back.
 TEST_F(MembershipTest, AServerOfAnotherClusterNeverTakesEntriesOfTheOneThatEmptyMachinesMade) {
   start_first();
   EXPECT_EQ(ask(0, "POST", "/v1/topics", R"({"name":"kept"})").status, 201);
