@@ -135,6 +135,26 @@ void add_raft(Sheet& sheet, const MetricsSnapshot& s) {
 }
 
 // What a leader knows of the others.
+// The controller's own, and the moves that come to this node.
+void add_controller(Sheet& sheet, const MetricsSnapshot& s) {
+  sheet.gauge("narad_dead_marking_refused", "voters that the last pass refused to mark dead; leader only", number(s.dead_marking_refused));
+  sheet.gauge("narad_colocated_child_partitions", "partitions of children on the owner of their parent's; leader only",
+              number(s.colocated_child_partitions));
+  std::vector<Sheet::Value> blocked;
+  for (const MetricsSnapshot::DecommissionBlocked& one : s.decommission_blocked) {
+    blocked.push_back({{{"node", one.node}, {"reason", one.reason}}, 1});
+  }
+  sheet.family("narad_decommission_blocked", "1 for what keeps a draining node; leader only", MetricType::Gauge, blocked);
+  sheet.gauge("narad_moves_inflight", "moves under way to this node", number(s.moves_inflight));
+  sheet.family("narad_moves_total", "moves that came to this node", MetricType::Counter,
+               {{{{"outcome", "completed"}}, number(s.moves_completed_total)}});
+  sheet.family("narad_moves_blocked", "moves that cannot go on; leader only", MetricType::Gauge,
+               {{{{"reason", "copy_unverifiable"}}, 0},
+                {{{"reason", "source_dead_copy_behind"}}, 0},
+                {{{"reason", "source_dead"}}, number(s.moves_blocked_source_dead)},
+                {{{"reason", "target_dead"}}, number(s.moves_blocked_target_dead)}});
+}
+
 void add_raft_peers(Sheet& sheet, const MetricsSnapshot& s) {
   std::vector<Sheet::Value> match, contact, replicating, snapshot, connected;
   for (const MetricsSnapshot::RaftPeer& peer : s.raft_peers) {
@@ -245,6 +265,7 @@ std::string Metrics::text(const MetricsSnapshot& snapshot) const {
   add_raft(sheet, snapshot);
   add_raft_peers(sheet, snapshot);
   add_metastore(sheet, snapshot);
+  add_controller(sheet, snapshot);
   sheet.gauge("narad_member_heartbeat_failures", "failed heartbeats of this node in a row", number(snapshot.member_heartbeat_failures));
   sheet.gauge("narad_member_heartbeat_last_success_timestamp_seconds", "when a heartbeat of this node was last taken; 0: not yet",
               static_cast<double>(snapshot.member_heartbeat_last_success_seconds));

@@ -81,6 +81,19 @@ struct MetricsSnapshot {
   bool metastore_apply_stopped = false;
   uint64_t member_heartbeat_failures = 0;           // in a row
   int64_t member_heartbeat_last_success_seconds = 0;  // Unix; 0: none yet
+  // Of the controller; zero and empty on a node that does not lead.
+  uint64_t dead_marking_refused = 0;
+  uint64_t colocated_child_partitions = 0;
+  struct DecommissionBlocked {
+    std::string node;
+    std::string reason;
+  };
+  std::vector<DecommissionBlocked> decommission_blocked;
+  uint64_t moves_blocked_source_dead = 0;
+  uint64_t moves_blocked_target_dead = 0;
+  // Of this node as a destination.
+  uint64_t moves_inflight = 0;
+  uint64_t moves_completed_total = 0;
   uint64_t http_requests_in_flight = 0;
   double boot_duration_seconds = 0;
 };

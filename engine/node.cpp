@@ -508,6 +508,15 @@ MetricsSnapshot Node::snapshot() const {
     s.raft_peers.push_back({peer.id, peer.match, seconds(silence), peer.state == raft::Progress::State::replicate,
                             peer.state == raft::Progress::State::snapshot, peer.is_connected});
   }
+  s.dead_marking_refused = controller_->dead_marking_refused();
+  s.colocated_child_partitions = controller_->moves().colocated();
+  for (const auto& [node, blocked] : controller_->decommission().blocked()) {
+    s.decommission_blocked.push_back({node, std::string(cluster::code_of(blocked.reason))});
+  }
+  s.moves_blocked_source_dead = controller_->moves().blocked(cluster::MoveBlock::source_dead);
+  s.moves_blocked_target_dead = controller_->moves().blocked(cluster::MoveBlock::target_dead);
+  s.moves_inflight = mover_->moves().size();
+  s.moves_completed_total = mover_->completed();
   s.metastore_snapshot_bytes = raft.snapshot_bytes;
   s.metastore_snapshot_duration_seconds = seconds(raft.snapshot_took);
   s.metastore_snapshot_failures_total = counters.snapshots_failed;

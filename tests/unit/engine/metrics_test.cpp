@@ -133,5 +133,23 @@ TEST(Metrics, EveryStateOfRaftIsOneOfTheFour) {
   }
 }
 
+TEST(Metrics, ShowTheControllerAndTheMovesOfThisNode) {
+  MetricsSnapshot snapshot = numbered();
+  snapshot.dead_marking_refused = 2;
+  snapshot.colocated_child_partitions = 3;
+  snapshot.decommission_blocked = {{"n4", "owner_dead"}};
+  snapshot.moves_blocked_source_dead = 5;
+  snapshot.moves_blocked_target_dead = 6;
+  snapshot.moves_inflight = 7;
+  snapshot.moves_completed_total = 8;
+  const std::string text = Metrics().text(snapshot);
+  for (const char* line : {"narad_dead_marking_refused 2\n", "narad_colocated_child_partitions 3\n",
+                           "narad_decommission_blocked{node=\"n4\",reason=\"owner_dead\"} 1\n", "narad_moves_inflight 7\n",
+                           "narad_moves_total{outcome=\"completed\"} 8\n", "narad_moves_blocked{reason=\"source_dead\"} 5\n",
+                           "narad_moves_blocked{reason=\"target_dead\"} 6\n", "narad_moves_blocked{reason=\"copy_unverifiable\"} 0\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+}
+
 }  // namespace
 }  // namespace engine
