@@ -74,7 +74,7 @@ TEST(Run, ADamagedLogIsRefusedUntilItIsRepairedAndNothingIsLost) {
 TEST(Run, ANodeThatWasDownForAnHourOfWritesCatchesUpAndTurnsReadyByItself) {
   const RunResult result = run_plan(parse_plan(
       "narad-chaos plan 1\nseed 5\nnodes 3\nsafety 61m\nops_per_minute 60\nsnapshot_threshold 200\nsnapshot_interval 10s\ntrailing 50\nheartbeat 250ms\n"
-      "election_min 1s\nelection_max 1500ms\nd1 at 30s kill node=2 down=1h\n").value());
+      "election_min 1s\nelection_max 1500ms\nd1 at 30s kill node=2 down=60m\n").value());
   EXPECT_EQ(violation_of(result), "");
   EXPECT_GT(result.entries, 1'500u);
   EXPECT_EQ(result.probes.count("controller: a silent member is marked dead"), 1u);
