@@ -301,9 +301,9 @@ void Driver::roll(const Decision& decision) {
   }
 }
 
-// Back past the boundary only to a release that stops there: one that skips is not to be rolled back to then.
+// Back past the boundary only to a release that stops there.
 void Driver::change_release(int node, const sim::Release& release, io::Duration down) {
-  if (release.skips_unknown && world_.is_outrun(release)) {
+  if (!world_.may_change_release(node, release)) {
     return;
   }
   world_.set_release(node, release);

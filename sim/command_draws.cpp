@@ -369,8 +369,10 @@ ms::Command CommandDraws::draw_member(const Context& context, EntryType type) {
       member.addr = id + ":7942";
       member.cluster_addr = id + ":7943";
       member.last_heartbeat = context.now_seconds;
-      member.build = "3.2.0";
-      member.entry_types = ms::kNewestEntryType;
+      // Of a release to come, so that mostly the nodes alone hold entry types back.
+      const bool is_older = one_in(16);
+      member.build = is_older ? "3.1.0" : "next";
+      member.entry_types = is_older ? ms::kNewestEntryTypeOf31 : ms::kHypotheticalEntryType;
       return ms::RegisterMember{member};
     }
     case EntryType::heartbeat_member: return ms::HeartbeatMember{id, context.now_seconds - static_cast<int64_t>(stream_.below(3))};

@@ -1,7 +1,6 @@
 #include "sim/gate_check.h"
 
 #include <algorithm>
-#include <set>
 
 #include "engine/metastore/commands.h"
 #include "engine/metastore/envelope.h"
@@ -39,6 +38,21 @@ void GateCheck::committed(const raft::Entry& entry) {
   }
 }
 
+bool GateCheck::has_reported(const std::string& id, uint32_t type) const {
+  const auto used = used_.find(id);
+  if (used != used_.end() && used->second >= type) {
+    return true;
+  }
+  const auto found = reports_.find(id);
+  return found != reports_.end() &&
+         std::any_of(found->second.begin(), found->second.end(), [&](const auto& report) { return report.second >= type; });
+}
+
+uint32_t GateCheck::types_of(const std::string& id) const {
+  const auto found = reports_.find(id);
+  return found == reports_.end() ? 0 : found->second.back().second;
+}
+
 uint32_t GateCheck::types_of(const std::string& id, raft::Index applied) const {
   const auto found = reports_.find(id);
   if (found == reports_.end()) {
@@ -69,7 +83,7 @@ std::optional<std::string> GateCheck::holder(uint32_t type, const std::string& l
 }
 
 std::optional<std::string> GateCheck::appended(const std::string& leader, uint32_t own, raft::Index applied_from, raft::Index applied_to,
-                                               const raft::Configuration& newest, const raft::Entry& entry) const {
+                                               const raft::Configuration& newest, const raft::Entry& entry) {
   const auto envelope = entry.type == raft::EntryType::command ? ms::read_envelope(entry.bytes()) : std::nullopt;
   if (!envelope || envelope->type <= ms::kEveryReleaseEntryType) {
     return std::nullopt;
@@ -78,6 +92,8 @@ std::optional<std::string> GateCheck::appended(const std::string& leader, uint32
   for (raft::Index applied = applied_from; applied <= std::max(applied_from, applied_to); ++applied) {
     held = holder(envelope->type, leader, own, applied, newest);
     if (!held) {
+      uint32_t& used = used_[leader];
+      used = std::max(used, own);
       return std::nullopt;
     }
   }

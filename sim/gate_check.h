@@ -22,10 +22,16 @@ class GateCheck {
   // A committed entry, each once and in order.
   void committed(const raft::Entry& entry);
 
+  // Whether the member has ever reported types up to `type` or beyond, or has used its own build's as a leader: taken back to a release
+  // below that, it is past the boundary, and may stop.
+  bool has_reported(const std::string& id, uint32_t type) const;
+  // Its last report; 0: it has no record.
+  uint32_t types_of(const std::string& id) const;
+
   // Leader `leader`, whose build applies types up to `own`, has appended `entry` while its replica stood somewhere from index
   // `applied_from` to `applied_to`, with `newest` in force. What is wrong; nothing: the gate might let it pass.
   std::optional<std::string> appended(const std::string& leader, uint32_t own, raft::Index applied_from, raft::Index applied_to,
-                                      const raft::Configuration& newest, const raft::Entry& entry) const;
+                                      const raft::Configuration& newest, const raft::Entry& entry);
 
  private:
   // What a member had reported from an index on; 0: it has no record.
@@ -37,6 +43,7 @@ class GateCheck {
   void note(raft::Index index, const std::string& id, uint32_t types);
 
   std::map<std::string, Reports> reports_;
+  std::map<std::string, uint32_t> used_;  // by leaders, of their own builds
   std::map<std::string, bool> removed_;  // true: its tombstone stands
 };
 

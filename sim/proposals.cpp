@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/cluster/entry_gate.h"
 #include "engine/metastore/commands.h"
 #include "engine/metastore/fsm.h"
 #include "engine/node.h"
@@ -87,35 +88,46 @@ void Proposals::propose(int node) {
   if (world_.view(node) == nullptr) {
     return;
   }
-  const int64_t seconds = kEpochSeconds + world_.now().time_since_epoch() / 1s;
-  const uint32_t newest = world_.newest_type_for(node);
-  std::string bytes;
-  if (newest > engine::metastore::kNewestEntryType && timing_.below(kHypotheticalEvery) == 0) {
-    bytes = hypothetical_command(++hypothetical_);
-  } else {
-    const uint32_t drawn = std::min(newest, engine::metastore::kNewestEntryType);
-    bytes = engine::metastore::encode_command(draws_.draw(world_.book().replica().rows(), drawn, seconds));
-    if (timing_.below(kUndecodableEvery) == 0) {
-      bytes = undecodable(bytes);
-    }
-  }
-  const auto envelope = engine::metastore::read_envelope(bytes);
-  world_.note_proposed(envelope ? envelope->type : 0);
-  const uint64_t content = io::stable_hash(bytes);
-  Fate& fate = fates_[content];
-  ++fate.unknown;
-  fate.is_of_nodes_too = envelope && is_proposed_by_nodes(envelope->type);
-  world_.machine(node).process()->spawn("sim/propose", [this, node, content, bytes = std::move(bytes)]() mutable {
+  world_.machine(node).process()->spawn("sim/propose", [this, node] {
     const engine::NodeView* view = world_.view(node);
     if (view == nullptr) {
       return;
     }
-    engine::Proposer& proposer = view->proposer;
-    view->scope.spawn("sim/propose", [this, node, content, &proposer, bytes = std::move(bytes)]() mutable {
+    view->scope.spawn("sim/propose", [this, node, view = *view] {
+      // Nothing waits between the gate's answer and the proposal.
+      std::string bytes = draw(newest_type(node, view));
+      const uint64_t content = io::stable_hash(bytes);
+      const auto envelope = engine::metastore::read_envelope(bytes);
+      Fate& fate = fates_[content];
+      ++fate.unknown;
+      fate.is_of_nodes_too = envelope && is_proposed_by_nodes(envelope->type);
       Teller teller([this, node, content](const engine::Proposed& proposed) { judge(node, content, proposed); });
-      teller.proposed = proposer.propose(std::move(bytes), world_.now() + kProposeFor);
+      teller.proposed = view.proposer.propose(std::move(bytes), world_.now() + kProposeFor);
     });
   });
+}
+
+uint32_t Proposals::newest_type(int node, const engine::NodeView& view) const {
+  namespace ms = engine::metastore;
+  if (!world_.options().is_gated) {
+    return world_.running_release(node).newest_type;
+  }
+  for (const uint32_t type : {ms::kHypotheticalEntryType, ms::kNewestEntryType, ms::kNewestEntryTypeOf31}) {
+    if (view.gate.judge(type, world_.now() + kProposeFor).may_use) {
+      return type;
+    }
+  }
+  return ms::kEveryReleaseEntryType;
+}
+
+std::string Proposals::draw(uint32_t newest) {
+  namespace ms = engine::metastore;
+  if (newest > ms::kNewestEntryType && timing_.below(kHypotheticalEvery) == 0) {
+    return hypothetical_command(++hypothetical_);
+  }
+  const int64_t seconds = kEpochSeconds + world_.now().time_since_epoch() / 1s;
+  std::string bytes = ms::encode_command(draws_.draw(world_.book().replica().rows(), std::min(newest, ms::kNewestEntryType), seconds));
+  return timing_.below(kUndecodableEvery) == 0 ? undecodable(bytes) : bytes;
 }
 
 // A command of a type that everybody knows, whose bytes are none: without a header, or cut short in the payload.

@@ -1,7 +1,7 @@
 // The second load: metadata commands of every type, proposed through a node's own propose call. The routes that make these commands
 // come later than the state machine that applies them; what is checked here is the state machine and the road to it.
 //
-// A type is proposed when the releases of all nodes apply it (World::newest_type_for): the simple rule that stands here for the gate.
+// A type is proposed when the node's gate lets it pass, or, in a world without one, when the node's own release knows it.
 //
 // A few are no commands at all: those every node counts as applied, and says so.
 //
@@ -20,6 +20,10 @@
 #include "io/random.h"
 #include "raft/types.h"
 #include "sim/command_draws.h"
+
+namespace engine {
+struct NodeView;
+}
 
 namespace sim {
 
@@ -45,6 +49,8 @@ class Proposals {
 
   void tick();
   void propose(int node);
+  uint32_t newest_type(int node, const engine::NodeView& view) const;
+  std::string draw(uint32_t newest);
   std::string undecodable(const std::string& command);
   void judge(int node, uint64_t content, const engine::Proposed& proposed);
 

@@ -101,6 +101,7 @@ class World::Watcher final : public raft::Observer {
   raft::Role role = raft::Role::follower;
   raft::Term voted_in = 0;
   raft::Index last = 0;
+  raft::Index last_applied = 0;
   bool is_new = true;
 
  private:
@@ -249,6 +250,7 @@ void World::take_restart(int index, const engine::NodeView& view) {
     const raft::Entry entry = found->second;
     const auto change = decode_change(entry);
     book_.applied_unseen(index, entry, change, now());
+    gate_check_.committed(entry);
     if (book_.line(entry.index).change) {
       judge_effect(entry.index, *change);
     }
@@ -351,15 +353,27 @@ void World::set_joining(int index) {
   }
 }
 
-uint32_t World::newest_type_for(int index) const {
-  if (!options_.is_gated) {
-    return nodes_[static_cast<size_t>(index)].running->newest_type;
-  }
-  uint32_t newest = engine::metastore::kHypotheticalEntryType;
+bool World::may_change_release(int index, const Release& release) const {
+  const uint32_t oldest = releases().front().newest_type;
+  bool has_other = false;
   for (const Node& node : nodes_) {
-    newest = std::min({newest, node.release->newest_type, node.running->newest_type});
+    if (&node == &nodes_[static_cast<size_t>(index)]) {
+      continue;
+    }
+    const bool skips = node.running->skips_unknown || node.release->skips_unknown;
+    const uint32_t reported = gate_check_.types_of(node.config.cluster.node_id);
+    if (skips && reported > oldest) {
+      return false;
+    }
+    has_other = has_other || (node.running->skips_unknown && node.release->skips_unknown && reported == oldest);
   }
-  return newest;
+  return !release.skips_unknown || (has_other && !is_outrun(release));
+}
+
+// It was taken back to a release below what it had reported, and what it reported was used.
+bool World::is_past_boundary(const Node& node) const {
+  const uint32_t newest = node.running->newest_type;
+  return is_outrun(*node.running) && (!options_.is_gated || gate_check_.has_reported(node.config.cluster.node_id, newest + 1));
 }
 
 bool World::is_up(int node) const { return view(node) != nullptr; }
@@ -462,9 +476,35 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     moment(Moment::vote);
   }
   if (core.last_index() > watcher.last) {
+    check_gate(index, core, watcher);
     moment(Moment::append);
   }
   watcher.last = core.last_index();
+  watcher.last_applied = core.applied_index();
+}
+
+// Of a leader's own new entries. Its gate was asked at some moment since the core was looked at last.
+void World::check_gate(int index, const raft::Core& core, const Watcher& watcher) {
+  if (core.role() != raft::Role::leader) {
+    return;
+  }
+  for (raft::Index i = std::max(watcher.last + 1, core.log().held_from()); i <= core.last_index(); ++i) {
+    const raft::Entry& entry = core.log().at(i);
+    const auto envelope = entry.type == raft::EntryType::command ? engine::metastore::read_envelope(entry.bytes()) : std::nullopt;
+    if (!envelope || entry.term != core.term()) {
+      continue;
+    }
+    note_proposed(envelope->type);
+    if (!options_.is_gated) {
+      continue;
+    }
+    const raft::Index applied = std::max(core.applied_index(), this->applied(index));
+    const uint32_t own = nodes_[static_cast<size_t>(index)].running->newest_type;
+    if (const auto wrong = gate_check_.appended(core.id(), own, watcher.last_applied, applied, core.configurations().at(i), entry)) {
+      fail("an entry type is proposed only when everybody has reported it", *wrong);
+      return;
+    }
+  }
 }
 
 void World::tell(Moment moment, int index, uint64_t life) {
@@ -615,6 +655,9 @@ void World::entry_applied(int index, uint64_t life, const raft::Entry& entry, co
     }
     fail(*wrong);
     return;
+  }
+  if (is_first) {
+    gate_check_.committed(entry);
   }
   if (is_first && decoded) {
     if (const auto left = judge_after(book_.replica().rows(), entry, *decoded)) {

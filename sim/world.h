@@ -23,6 +23,7 @@
 #include "io/sim/world.h"
 #include "raft/invariants.h"
 #include "sim/call_check.h"
+#include "sim/gate_check.h"
 #include "sim/history.h"
 #include "sim/load.h"
 #include "sim/log_book.h"
@@ -45,8 +46,8 @@ struct WorldOptions {
   io::sim::WorldSettings io;
   io::sim::MachineSettings machine;  // of every node; the name is filled in
   LoadSettings load;
-  // An entry type is proposed only when the releases of all nodes apply it. False: whatever the proposing node's release knows, so
-  // that the older ones stop.
+  // The load proposes an entry type only when the node's gate lets it pass. False: whatever the proposing node's release knows, so that the
+  // older ones stop.
   bool is_gated = true;
 };
 
@@ -108,8 +109,12 @@ class World {
   void set_release(int node, const Release& release);
   const Release& release(int node) const { return *nodes_[static_cast<size_t>(node)].release; }
   const Release& running_release(int node) const { return *nodes_[static_cast<size_t>(node)].running; }
-  // What the node may have to apply goes beyond that release: a rollback to it is past the boundary.
+  // What the node may have to apply goes beyond that release.
   bool is_outrun(const Release& release) const { return newest_proposed_ > release.newest_type; }
+  // Whether an operator who keeps to the upgrade rules may stop the node now and start it as that release. A release that passes over what
+  // it does not know: only while another member of it is on record. And nobody changes a node's release while another one that was taken
+  // back to such a release has not reported it yet.
+  bool may_change_release(int node, const Release& release) const;
   // Error-level log lines of the node, its refusals to start and its giving up are due to a fault until `until`.
   void explain(int node, io::Instant until);
   // Something is wrong with the network, a disk or a node until `until`: calls may take long.
@@ -131,9 +136,6 @@ class World {
   void end_call(Call& call);
   bool load_over() const { return load_over_; }
   io::Event& load_over_event() { return load_over_event_; }
-  // The newest entry type that `node` may propose now: one that every node's release applies, the one it runs and the one it is to
-  // run, whether it is up or not.
-  uint32_t newest_type_for(int node) const;
   void note_proposed(uint32_t type) { newest_proposed_ = std::max(newest_proposed_, type); }
   // No new calls; those under way go on.
   void end_load();
@@ -200,8 +202,10 @@ class World {
   void audit(int node);
   void tell(Moment moment, int node, uint64_t life);
   void judge_effect(raft::Index index, const Change& change);
+  void check_gate(int node, const raft::Core& core, const Watcher& watcher);
+  bool is_past_boundary(const Node& node) const;
   // The node cannot be blamed for giving up now: of a fault, or of its release.
-  bool is_explained(const Node& node) const { return now() <= node.explained_until || is_outrun(*node.running); }
+  bool is_explained(const Node& node) const { return now() <= node.explained_until || is_past_boundary(node); }
   uint64_t early_answers() const;
   void note_leader(raft::Index applied);
 
@@ -216,6 +220,7 @@ class World {
   LogBook book_;
   std::map<raft::Index, raft::Entry> committed_;  // and not in the book yet
   CallCheck call_check_{book_};
+  GateCheck gate_check_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> pending_;
   io::Instant trouble_until_{};

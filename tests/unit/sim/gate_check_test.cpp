@@ -73,4 +73,15 @@ TEST_F(GateCheckTest, WhatCountsIsWhatTheLeadersReplicaHasApplied) {
   EXPECT_NE(said(0, 0), "");
 }
 
+TEST_F(GateCheckTest, RemembersTheNewestThatAMemberReportedOrUsed) {
+  report("n2", 37);
+  report("n2", 32);
+  EXPECT_TRUE(check.has_reported("n2", 37));
+  EXPECT_FALSE(check.has_reported("n2", 38));
+  EXPECT_EQ(check.types_of("n2"), 32u);
+  EXPECT_FALSE(check.has_reported("n1", 1));
+  EXPECT_EQ(said(), "");
+  EXPECT_TRUE(check.has_reported("n1", 37)) << "it led, and used types that only its own build speaks for";
+}
+
 }  // namespace
