@@ -165,7 +165,8 @@ io::Result<std::vector<metastore::Member>> ClusterGate::members(io::Instant dead
 }
 
 void ClusterGate::note_held_back(uint32_t type, const HeldBack& held) {
-  if (!held_back_lines_.admit(std::to_string(type), env_.now())) {
+  // Who does not lead proposes nothing, older or newer.
+  if (!raft_.is_leader() || !held_back_lines_.admit(std::to_string(type), env_.now())) {
     return;
   }
   env_.log.info("metastore: not using a new raft entry type yet; proposing the entries every member applies",

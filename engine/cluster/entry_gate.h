@@ -83,7 +83,7 @@ class EntryGate {
 // By this node's replica and its raft server's newest configuration. A node that does not lead, or whose members cannot be read by the
 // deadline, may use no type beyond those of every release.
 //
-// Log lines (info): a type that is held back, at most once a minute and type; the first use of a type in this process.
+// Log lines (info), of a leader: a type that is held back, at most once a minute and type; the first use of a type in this process.
 class ClusterGate final : public EntryGate {
  public:
   // Keeps references to all but `self`. `raft` is open.
