@@ -272,7 +272,15 @@ INSTANTIATE_TEST_SUITE_P(Run, DefectIsCaught,
                                            Hunted{io::Defence::snapshot_published_unsynced, 4},
                                            Hunted{io::Defence::refused_write_counted, 2},
                                            Hunted{io::Defence::bootstrap_over_data, 3},
-                                           Hunted{io::Defence::older_raft_rebuilt_silently, 10}),
+                                           Hunted{io::Defence::older_raft_rebuilt_silently, 10},
+                                           Hunted{io::Defence::gate_ignores_dead, 10},
+                                           Hunted{io::Defence::gate_ignores_unrecorded, 2},
+                                           Hunted{io::Defence::gate_drops_stopped_report, 9},
+                                           Hunted{io::Defence::older_joiner_admitted, 17},
+                                           Hunted{io::Defence::dead_mark_over_newer_heartbeat, 2},
+                                           Hunted{io::Defence::placement_replaces_owner, 1},
+                                           Hunted{io::Defence::rows_survive_topic, 1},
+                                           Hunted{io::Defence::user_delete_keeps_owner, 6}),
                          [](const auto& info) {
                            std::string name(io::defect_name(info.param.defect));
                            std::erase(name, '-');
