@@ -422,6 +422,11 @@ void Driver::shrink_room(int node, const Decision& decision) {
   after(decision.span, [this, node, &volume] { volume.set_capacity(capacities_[static_cast<size_t>(node)]); });
 }
 
+bool Driver::is_damaged(int node) const {
+  const auto at = static_cast<size_t>(node);
+  return world_.now() <= std::max(log_damaged_until_[at], snapshot_damaged_until_[at]);
+}
+
 // Only where the node can tell damage from a torn tail: in the oldest batch, when several later ones say that it was synced.
 // Within the envelope, because the node refuses to start until the bit is right again, and nobody else's copy is touched.
 void Driver::damage_log(int node, const Decision& decision, io::RandomStream& draws) {

@@ -53,6 +53,7 @@ class Driver {
   void change_release(int node, const sim::Release& release, io::Duration down);
   void kill_again_and_again(int node, const Decision& decision);
   void shrink_room(int node, const Decision& decision);
+  bool is_damaged(int node) const;
   void damage_log(int node, const Decision& decision, io::RandomStream& draws);
   void damage_snapshot(int node, const Decision& decision, io::RandomStream& draws);
   void cut_between(const std::vector<int>& from, const std::vector<int>& to, bool both, io::Duration span);
@@ -61,7 +62,7 @@ class Driver {
   sim::World& world_;
   const Plan& plan_;
   Administrator administrator_{world_};
-  Stores stores_{world_};
+  Stores stores_{world_, [this](int node) { return is_damaged(node); }};
   std::vector<Armed> armed_;
   std::deque<DiskWork> work_;  // by node
   std::vector<io::Instant> snapshot_damaged_until_;  // by node: one bit at a time, so that each is right again

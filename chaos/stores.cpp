@@ -58,7 +58,7 @@ int write_row(io::Env& env) {
 // Whether the node will notice that the store is not what it was.
 bool Stores::may_go(int node, Store store, raft::Index reaches, bool is_for_good) const {
   const engine::NodeView* view = world_.view(node);
-  if (view == nullptr || is_restoring_) {
+  if (view == nullptr || is_restoring_ || is_damaged_(node)) {
     return false;
   }
   for (const Away& away : away_) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,7 +25,8 @@ enum class Store { raft, metastore, images };
 
 class Stores {
  public:
-  explicit Stores(sim::World& world) : world_(world) {}
+  // `is_damaged`: something of the node's is damaged at the moment and will be put right where it lies; it is left in its place until then.
+  Stores(sim::World& world, std::function<bool(int node)> is_damaged) : world_(world), is_damaged_(std::move(is_damaged)) {}
 
   // A copy is taken now; `age` later the node is killed, and finds that copy in the store's place when it starts after `down`. `span`
   // after that a node that has not started gets back what it had.
@@ -73,6 +75,7 @@ class Stores {
   void give_snapshots_back(const Away& away);
 
   sim::World& world_;
+  std::function<bool(int)> is_damaged_;
   std::deque<Away> away_;
   std::set<int> touched_;  // nodes whose metastore may not be trusted any more: it would not tell an older raft state from its own
   int joined_ = -1;        // the node that has lost a store for good; -1: none

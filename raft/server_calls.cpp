@@ -286,6 +286,8 @@ LeaderHint RaftServer::leader() const {
 }
 
 bool RaftServer::is_admitted() const {
+  // It holds the cluster's log, and has lost the snapshot in which stood who belongs to it: the next change tells it.
+  if (core_ && core_->configuration().servers.empty()) return core_->last_index() > 0;
   const Server* self = core_ ? core_->configuration().find(options_.id) : nullptr;
   return self != nullptr && (!self->store.is_known() || self->store == core_->store());
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/metastore/fsm.h"
+#include "engine/metastore/replica.h"
 #include "io/sim/world.h"
 #include "raft/server.h"
 #include "sim/client.h"
@@ -55,6 +56,20 @@ bool all_level(const World& world) {
   return true;
 }
 
+std::string_view currency_name(engine::metastore::Currency currency) {
+  using engine::metastore::Currency;
+  switch (currency) {
+    case Currency::caught_up: return "caught up";
+    case Currency::stopped: return "stopped";
+    case Currency::no_leader: return "knows no leader";
+    case Currency::no_contact: return "has had no contact with its leader";
+    case Currency::old_contact: return "last contact with its leader is long ago";
+    case Currency::unheard: return "has not heard what is committed";
+    case Currency::behind: return "is behind what it has heard";
+  }
+  return "";
+}
+
 std::string where_all_are(const World& world) {
   std::string text;
   for (int i = 0; i < world.node_count(); ++i) {
@@ -69,6 +84,16 @@ std::string where_all_are(const World& world) {
     text += std::string(" is ") + raft::to_string(core.role()) + " in term " + std::to_string(core.term()) + " at commit " +
             std::to_string(core.commit_index()) + ", applied " + std::to_string(core.applied_index()) + ", last " +
             std::to_string(core.last_index());
+    const auto currency = view->replica.currency();
+    if (currency != engine::metastore::Currency::caught_up) {
+      text += std::string(" (") + std::string(currency_name(currency)) + ")";
+    }
+    if (!view->replica.has_caught_up()) {
+      text += " (has not caught up since its start)";
+    }
+    if (!view->raft.is_admitted()) {
+      text += " (is not admitted)";
+    }
   }
   return text;
 }
