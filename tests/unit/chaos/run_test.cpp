@@ -150,8 +150,8 @@ TEST(Run, AStepBackThatTheRulesSupportStartsAsIfNothingHadBeen) {
 
 TEST(Run, ANodeStopsAtAnEntryOfANewerReleaseAndGoesOnAfterItsUpgrade) {
   const RunResult result = run_text(
-      "proposals_per_minute 1200\ngate 0\nd1 at 0s release node=2 release=3.1.0 down=0s\n"
-      "d2 at 12s release node=2 release=3.2.0 down=50ms\n");
+      "proposals_per_minute 1200\ngate 0\nd1 at 0s release node=1 release=3.1.0 down=0s\n"
+      "d2 at 12s release node=1 release=3.2.0 down=50ms\n");
   EXPECT_EQ(violation_of(result), "");
   EXPECT_GE(result.probes.at("metastore: an unknown entry type stops the node"), 1u);
 }
