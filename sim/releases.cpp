@@ -13,8 +13,8 @@ namespace {
 namespace ms = engine::metastore;
 
 const std::array<Release, 4>& table() {
-  // What 3.0.1 knows of the node protocol: no field that came later, and no operation after 32.
-  static const engine::cluster::FrameFields kFramesOf301{false, false, false, false, 32};
+  // What 3.0.1 knows of the node protocol: of the fields that came after 2.0.2 only whether a joiner is fresh, and no operation after 32.
+  static const engine::cluster::FrameFields kFramesOf301{false, true, false, false, 32};
   static const std::array<Release, 4> kReleases{{{"3.0.1", ms::kEveryReleaseEntryType, true, false, kFramesOf301},
                                                  {"3.1.0", ms::kNewestEntryTypeOf31, false, true, {}},
                                                  {"3.2.0", ms::kNewestEntryType, false, true, {}},
