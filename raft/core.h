@@ -150,7 +150,7 @@ enum class Refusal : std::uint8_t {
   not_a_member,
   invalid_change,        // see ChangeVerdict::invalid
   not_caught_up,         // the server to promote or to lead is behind or silent: try again
-  no_live_majority,      // the voters that would remain are too few, or most of them are silent
+  no_live_majority,      // the voters that would remain are too few, or most of them are silent, or lack what came before this term
   not_a_voter,           // only a voter can lead
 };
 
@@ -345,8 +345,8 @@ class Core {
   // cut. Refused before an entry of the leader's own term has committed and while another configuration waits for its
   // commit (raft-dev 2015: else two leaders' changes could each find a quorum). A promotion asks that the server
   // has caught up: it has lately stored, within an election timeout, everything the log held when that time began. No step
-  // may leave fewer than voters_min voters, or voters most of which are silent. A leader that removes or demotes
-  // itself leads on, without counting itself, until that has committed; then it hands over and steps down.
+  // may leave fewer than voters_min voters, or voters most of which are silent or lack what came before this term. A leader that removes or
+  // demotes itself leads on, without counting itself, until that has committed; then it hands over and steps down.
   ChangeResult change_configuration(const ConfigurationChange& change);
   bool is_caught_up(const ServerId& id) const;  // false on any but the leader
 
@@ -536,6 +536,7 @@ class Core {
   Refusal why_not_change(const ConfigurationChange& change, const Configuration& next) const;
   bool is_live(const ServerId& id) const;
   bool has_live_majority(const Configuration& servers) const;
+  bool holds_earlier_terms(const ServerId& id) const;
   void append_configuration(const Configuration& next);
   void leave_when_removed();
 

@@ -96,9 +96,15 @@ bool Core::is_live(const ServerId& id) const {
 bool Core::has_live_majority(const Configuration& servers) const {
   std::size_t live = 0;
   for (const Server& server : servers.servers) {
-    if (server.voter && is_live(server.id)) ++live;
+    if (server.voter && is_live(server.id) && holds_earlier_terms(server.id)) ++live;
   }
   return live >= servers.quorum();
+}
+
+// One that has lost its log answers, and gives no vote until it has been brought up: a majority that needs it could elect nobody to do that.
+bool Core::holds_earlier_terms(const ServerId& id) const {
+  const auto at = progress_.find(id);
+  return id == identity_.id || (at != progress_.end() && at->second.match() >= term_start_);
 }
 
 // A leader that is no voter of a committed configuration has one duty left: to see that somebody else leads.

@@ -22,14 +22,14 @@ constexpr int kUnavailable = 503;
 
 // Clients that create topics one after the other, each at the next node that is not being restarted, as a load balancer would send them. A
 // 503 is tried again, at another node, until the topic is there.
-class Writers {
+class BalancedWriters {
  public:
-  Writers(Cluster& cluster, int count) : cluster_(cluster) {
+  BalancedWriters(Cluster& cluster, int count) : cluster_(cluster) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([this, i] { write(i); });
     }
   }
-  ~Writers() { stop(); }
+  ~BalancedWriters() { stop(); }
 
   void stop() {
     is_stopping_ = true;
@@ -112,7 +112,7 @@ std::string missing(const NodeProcess& node, const std::set<std::string>& names)
 TEST(RollingRestart, OfFiveUnderWritesFailsNoWriteThatIsTriedAgain) {
   Cluster cluster(5);
   ASSERT_TRUE(cluster.start_and_wait()) << cluster.logs();
-  Writers writers(cluster, 4);
+  BalancedWriters writers(cluster, 4);
   ASSERT_TRUE(eventually([&] { return writers.written().size() >= 20; }));
   for (size_t i = 0; i < cluster.size(); ++i) {
     writers.avoid(static_cast<int>(i));
@@ -144,7 +144,7 @@ TEST(ReturningNode, ThatWasDownPastCompactionCatchesUpAndTurnsReadyByItself) {
   const size_t away = *cluster.follower();
   const double last_before = cluster.node(away).metric("narad_raft_last_log_index").value_or(0);
   cluster.node(away).kill9();
-  Writers writers(cluster, 2);
+  BalancedWriters writers(cluster, 2);
   writers.avoid(static_cast<int>(away));
   ASSERT_TRUE(eventually([&] {
     const auto leader = cluster.leader();

@@ -212,6 +212,21 @@ TEST(CoreMembership, TheLastVoterStays) {
   EXPECT_EQ(hand.core->change_configuration(change(Kind::demote, "a")).refusal, Refusal::no_live_majority);
 }
 
+// Found by the simulator (seed 517): of three voters one was being brought up anew, and another was demoted; nobody could be elected to
+// bring it up.
+TEST(CoreMembership, AVoterThatIsBroughtUpAnewCountsForNoMajorityThatMustRemain) {
+  Hand hand;
+  hand.lead();
+  hand.persist();
+  hand.step(hand.acknowledge("b", hand.core->last_index()));
+  hand.step(hand.acknowledge("c", 0));
+  ASSERT_TRUE(hand.core->has_committed_in_term());
+  EXPECT_EQ(hand.core->change_configuration(change(Kind::remove, "b")).refusal, Refusal::no_live_majority);
+  EXPECT_EQ(hand.core->change_configuration(change(Kind::demote, "a")).refusal, Refusal::no_live_majority);
+  hand.step(hand.acknowledge("c", hand.core->last_index()));
+  EXPECT_EQ(hand.core->change_configuration(change(Kind::remove, "b")).refusal, Refusal::none);
+}
+
 TEST(CoreTransfer, TheOrderNamesTheLastEntryAndIsRepeatedAtEachHeartbeat) {
   Hand hand;
   lead_and_commit(hand);
