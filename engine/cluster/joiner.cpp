@@ -182,12 +182,15 @@ Joiner::Duty Joiner::duty() const {
   if (!raft_.is_admitted()) {
     return Duty::none;
   }
-  const raft::Server& self = *raft_.core().configuration().find(settings_.id);
-  if (self.address != settings_.cluster_addr && replica_.is_caught_up()) {
+  const raft::Server* self = raft_.core().configuration().find(settings_.id);
+  if (self == nullptr) {
+    return Duty::none;  // it holds the cluster's log, and does not know who belongs to it (RaftServer::is_admitted)
+  }
+  if (self->address != settings_.cluster_addr && replica_.is_caught_up()) {
     SOMETIMES("join: this node is on record at another address");
     return Duty::join;
   }
-  return !self.voter && replica_.is_caught_up() ? Duty::promotion : Duty::none;
+  return !self->voter && replica_.is_caught_up() ? Duty::promotion : Duty::none;
 }
 
 bool Joiner::is_fresh() const {
