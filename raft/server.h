@@ -265,6 +265,7 @@ class RaftServer {
   // How long it has led, in this term; zero when it does not lead.
   io::Duration led_for() const { return is_leader() ? env_.now() - leads_since_ : io::Duration(0); }
   // The configuration in force gives this server a place, and its volume is the one on record there, or none is yet: it has been admitted.
+  // Also where it holds the cluster's log and knows no configuration: the snapshot in which that stood is lost or damaged.
   bool is_admitted() const;
   // The same, but for a volume on record that is not this server's: it was admitted with another one.
   bool is_known_with_another_store() const;
