@@ -10,15 +10,19 @@
 #include <thread>
 
 #include "tests/integration/cluster.h"
+#include "tests/integration/ticker.h"
 
 namespace tests {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Ticker::Clock;
 
 constexpr int kOk = 201;
 constexpr int kExists = 409;
 constexpr int kUnavailable = 503;
+
+// A retry that has not succeeded by then will not.
+constexpr Milliseconds kRetryFor = 15s;
 
 // Clients that create topics one after the other, each at the next node that is not being restarted, as a load balancer would send them. A
 // 503 is tried again, at another node, until the topic is there.
@@ -35,6 +39,8 @@ class BalancedWriters {
     is_stopping_ = true;
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
+    const std::lock_guard lock(mutex_);
+    end_gap();
   }
   // From now on nothing new is sent to the node; what is under way there goes on. -1: all are open.
   void avoid(int node) { avoided_ = node; }
@@ -48,22 +54,36 @@ class BalancedWriters {
     const std::lock_guard lock(mutex_);
     return wrong_;
   }
-  Milliseconds longest_gap() {
+  // The longest stretch without an acknowledged write, from the first moment to stop(): as it was, and without the machine's stalls.
+  struct Gap {
+    Milliseconds whole{};
+    Milliseconds awake{};
+  };
+  Gap longest_gap() {
     const std::lock_guard lock(mutex_);
-    return std::chrono::duration_cast<Milliseconds>(longest_);
+    return {std::chrono::duration_cast<Milliseconds>(longest_), std::chrono::duration_cast<Milliseconds>(longest_awake_)};
   }
   int retries() const { return retries_; }
+  // Of one write.
+  int most_retries() const { return most_retries_; }
 
  private:
   void write(int writer) {
     size_t turn = static_cast<size_t>(writer);
     for (int number = 0; !is_stopping_; ++number) {
       const std::string name = "w" + std::to_string(writer) + "-" + std::to_string(number);
-      bool is_retry = false;
-      while (!create(name, turn, is_retry)) {
-        is_retry = true;
+      const Clock::time_point give_up = Clock::now() + kRetryFor;
+      int retries = 0;
+      while (!create(name, turn, retries > 0)) {
+        ++retries;
         ++retries_;
+        if (Clock::now() >= give_up) {
+          note_wrong(name + ": no retry of a 503 succeeded");
+          break;
+        }
         std::this_thread::sleep_for(20ms);
+      }
+      for (int most = most_retries_; retries > most && !most_retries_.compare_exchange_weak(most, retries);) {
       }
     }
   }
@@ -76,27 +96,43 @@ class BalancedWriters {
     const int status = response ? response->status : 0;
     const std::lock_guard lock(mutex_);
     if (status == kOk || (is_retry && status == kExists)) {
-      longest_ = std::max(longest_, Clock::now() - last_);
-      last_ = Clock::now();
+      end_gap();
       written_.insert(name);
       return true;
     }
     if (status == kUnavailable) {
       return false;
     }
-    wrong_ += name + " at " + cluster_.node(turn).id() + ": " + std::to_string(status) + " " + (response ? response->body : "no answer") + "\n";
+    const std::string answer = std::to_string(status) + " " + (response ? response->body : "no answer");
+    wrong_ += name + " at " + cluster_.node(turn).id() + ": " + answer + "\n";
     return true;
+  }
+  void note_wrong(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    wrong_ += what + "\n";
+  }
+  // With the lock held.
+  void end_gap() {
+    const Clock::time_point now = Clock::now();
+    longest_ = std::max(longest_, now - last_);
+    if (now - last_ > longest_awake_) {
+      longest_awake_ = std::max(longest_awake_, ticker_.awake(last_, now));
+    }
+    last_ = now;
   }
 
   Cluster& cluster_;
   std::atomic<bool> is_stopping_{false};
   std::atomic<int> avoided_{-1};
   std::atomic<int> retries_{0};
+  std::atomic<int> most_retries_{0};
+  const Ticker ticker_;
   std::mutex mutex_;
   std::set<std::string> written_;
   std::string wrong_;
   Clock::time_point last_ = Clock::now();
   Clock::duration longest_{};
+  Clock::duration longest_awake_{};
   std::vector<std::thread> threads_;
 };
 
@@ -109,7 +145,7 @@ std::string missing(const NodeProcess& node, const std::set<std::string>& names)
   return absent;
 }
 
-TEST(RollingRestart, OfFiveUnderWritesFailsNoWriteThatIsTriedAgain) {
+TEST(RollingRestart, OfFiveUnderWritesHasNoGapAboveASecondAndFailsNoWriteThatIsTriedAgain) {
   Cluster cluster(5);
   ASSERT_TRUE(cluster.start_and_wait()) << cluster.logs();
   BalancedWriters writers(cluster, 4);
@@ -124,10 +160,13 @@ TEST(RollingRestart, OfFiveUnderWritesFailsNoWriteThatIsTriedAgain) {
   }
   writers.stop();
   const std::set<std::string> written = writers.written();
-  std::printf("%zu writes acknowledged, longest gap %lld ms, %d retries of a 503\n", written.size(),
-              static_cast<long long>(writers.longest_gap().count()), writers.retries());
+  const BalancedWriters::Gap gap = writers.longest_gap();
+  std::printf("%zu writes acknowledged, longest gap %lld ms (%lld ms without the machine's stalls), %d retries of a 503, "
+              "at most %d of one\n",
+              written.size(), static_cast<long long>(gap.whole.count()), static_cast<long long>(gap.awake.count()), writers.retries(),
+              writers.most_retries());
   EXPECT_EQ(writers.wrong(), "");
-  EXPECT_LT(writers.longest_gap(), 15s);
+  EXPECT_LE(gap.awake, 1s);
   for (size_t i = 0; i < cluster.size(); ++i) {
     EXPECT_EQ(missing(cluster.node(i), written), "") << cluster.node(i).id();
   }
