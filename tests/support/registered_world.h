@@ -11,6 +11,8 @@ namespace tests {
 
 class RegisteredWorld : public NodeWorld {
  protected:
+  explicit RegisteredWorld(size_t count = 3) : NodeWorld(count) {}
+
   // Starts all nodes and waits until one leads; the members are on record then.
   size_t lead() {
     start_all();

@@ -18,7 +18,6 @@ enum class When {
   unheard,   // the one that is asked has never heard of a leader
   moving,    // five nodes, one of them away, and a partition of the asked name on its way to it; a server that nobody knows is staged
   older,     // the leader runs an earlier release, the one that is asked does not
-  stopping,  // a stop has begun
   absent,    // not here: `text` says why
 };
 
@@ -37,6 +36,7 @@ struct Row {
 inline const std::string kUsers = "users and their rights come with security";
 inline const std::string kRace = "a race, arranged by ";
 inline const std::string kUnavailable = "control plane temporarily unavailable";
+inline const std::string kNoLeader = "no raft leader known";  // in plain text: of a request that the leader carries out
 inline std::vector<Row> topic_rows() {
   const std::string long_body = "{\"name\":\"@\",\"owner\":\"" + std::string((1 << 20) + 1, 'x') + "\"}";
   return {
@@ -58,7 +58,7 @@ inline std::vector<Row> topic_rows() {
        "delay exceeds what the parent's retention can buffer"},
       {"POST /v1/topics", 413, When::whole, "/v1/topics", long_body, "too large"},
       {"POST /v1/topics", 415, When::whole, "/v1/topics", R"({"name":"@x"})", "Content-Type", false},
-      {"POST /v1/topics", 503, When::alone, "/v1/topics", R"({"name":"@x"})", kUnavailable},
+      {"POST /v1/topics", 503, When::alone, "/v1/topics", R"({"name":"@x"})", kNoLeader},
 
       {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1000", "", "\"next_page_token\":\"\""},
       {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1&page_token=@", "", "\"next_page_token\":\"@"},
@@ -88,7 +88,7 @@ inline std::vector<Row> topic_rows() {
       {"PATCH /v1/topics/{t}", 409, When::whole, "/v1/topics/@p", R"({"retention_ms":3600000})", "delay exceeds"},
       {"PATCH /v1/topics/{t}", 413, When::whole, "/v1/topics/@", long_body, "too large"},
       {"PATCH /v1/topics/{t}", 415, When::whole, "/v1/topics/@", R"({"retention_ms":0})", "Content-Type", false},
-      {"PATCH /v1/topics/{t}", 503, When::alone, "/v1/topics/@", R"({"retention_ms":0})", kUnavailable},
+      {"PATCH /v1/topics/{t}", 503, When::alone, "/v1/topics/@", R"({"retention_ms":0})", kNoLeader},
 
       {"GET /v1/topics/{t}/schema", 200, When::whole, "/v1/topics/@c/schema", "",
        R"({"topic":"@c","version":1,"versions":[{"version":1,"schema":{"type":"object"}}]})"},
@@ -113,7 +113,7 @@ inline std::vector<Row> link_rows() {
       {"POST /v1/topics/{p}/children", 415, When::whole, "/v1/topics/@p/children", R"({"child":"@"})", "Content-Type", false},
       {"POST /v1/topics/{p}/children", 501, When::whole, "/v1/topics/@p/children", R"({"remote":"r","remote_topic":"t"})",
        "a remote child is not supported by this release"},
-      {"POST /v1/topics/{p}/children", 503, When::alone, "/v1/topics/@p/children", R"({"child":"@"})", kUnavailable},
+      {"POST /v1/topics/{p}/children", 503, When::alone, "/v1/topics/@p/children", R"({"child":"@"})", kNoLeader},
 
       {"GET /v1/topics/{p}/children", 200, When::whole, "/v1/topics/@p/children", "",
        R"("children":[{"name":"@c","delay_ms":5,"lag_messages":0,"lag_complete":true},{"name":"@lone","delay_ms":7,)"},
@@ -127,17 +127,21 @@ inline std::vector<Row> link_rows() {
       {"DELETE /v1/topics/{p}/children/{c}", 404, When::whole, "/v1/topics/@p/children/@lone", "", "topic not found"},
       {"DELETE /v1/topics/{p}/children/{c}", 404, When::whole, "/v1/topics/nowhere/children/@c", "", "topic not found"},
       {"DELETE /v1/topics/{p}/children/{c}", 400, When::whole, "/v1/topics/@p/children/@c?force=maybe", "", "force must be true or false"},
-      {"DELETE /v1/topics/{p}/children/{c}", 503, When::alone, "/v1/topics/@p/children/@c", "", kUnavailable},
-      {"DELETE /v1/topics/{p}/children/{c}", 409, When::absent, "", "", kRace + "LinkIncarnationsTest.EndsThatChangedMeanwhileAreReadAgainOnce"},
+      {"DELETE /v1/topics/{p}/children/{c}", 503, When::alone, "/v1/topics/@p/children/@c", "", kNoLeader},
+      {"DELETE /v1/topics/{p}/children/{c}", 409, When::absent, "", "",
+       kRace + "LinkIncarnationsTest.EndsThatChangedMeanwhileAreReadAgainOnce"},
 
-      {"POST /v1/topics/{p}/children/{c}/pause", 501, When::whole, "/v1/topics/@p/children/@c/pause", "{}", "does not serve remote children"},
-      {"POST /v1/topics/{p}/children/{c}/resume", 501, When::whole, "/v1/topics/@p/children/@c/resume", "{}", "does not serve remote children"},
-      {"POST /v1/topics/{p}/children/{c}/skip", 501, When::whole, "/v1/topics/@p/children/@c/skip", "{}", "does not serve remote children"},
+      {"POST /v1/topics/{p}/children/{c}/pause", 501, When::whole, "/v1/topics/@p/children/@c/pause", "{}",
+       "this release does not serve remote children"},
+      {"POST /v1/topics/{p}/children/{c}/resume", 501, When::whole, "/v1/topics/@p/children/@c/resume", "{}",
+       "this release does not serve remote children"},
+      {"POST /v1/topics/{p}/children/{c}/skip", 501, When::whole, "/v1/topics/@p/children/@c/skip", "{}",
+       "this release does not serve remote children"},
 
       {"DELETE /v1/topics/{t}", 400, When::whole, "/v1/topics/@p?force=maybe", "", "force must be true or false"},
       {"DELETE /v1/topics/{t}", 204, When::whole, "/v1/topics/@lone", "", ""},
       {"DELETE /v1/topics/{t}", 404, When::whole, "/v1/topics/@lone", "", "topic not found"},
-      {"DELETE /v1/topics/{t}", 503, When::alone, "/v1/topics/@", "", kUnavailable},
+      {"DELETE /v1/topics/{t}", 503, When::alone, "/v1/topics/@", "", kNoLeader},
       {"DELETE /v1/topics/{t}", 409, When::absent, "", "",
        kRace + "ManagerTest.DeleteMayNameTheIncarnation, NodeTest.RequestsOfTheNodeProtocolAreJudgedAsWritten"},
   };
@@ -182,14 +186,14 @@ inline std::vector<Row> member_rows() {
       {kDecommission, 409, When::whole, "/v1/cluster/members/n2/decommission", "",
        R"({"error":"decommission of n2 refused: *","reasons":[{"code":"below_min_voters","message":"*"}]})"},
       {kDecommission, 415, When::whole, "/v1/cluster/members/n2/decommission", "", "Content-Type", false},
-      {kDecommission, 503, When::alone, "/v1/cluster/members/n2/decommission", "", kUnavailable},
+      {kDecommission, 503, When::alone, "/v1/cluster/members/n2/decommission", "", kNoLeader},
 
       {kCancel, 204, When::whole, "/v1/cluster/members/n2/decommission", "", ""},
       {kCancel, 204, When::moving, "/v1/cluster/members/{leaver}/decommission", "", ""},
       {kMembers, 200, When::moving, "/v1/cluster/members", "", leaver_row("false")},
       {kCancel, 400, When::whole, "/v1/cluster/members/n2/decommission?dry_run=true", "", "dry_run is for a decommission"},
       {kCancel, 404, When::whole, "/v1/cluster/members/n9/decommission", "", "member not found"},
-      {kCancel, 503, When::alone, "/v1/cluster/members/n2/decommission", "", kUnavailable},
+      {kCancel, 503, When::alone, "/v1/cluster/members/n2/decommission", "", kNoLeader},
 
       {kForget, 200, When::moving, "/v1/cluster/members/@/forget", "", R"({"id":"@","voter":false})"},
       {kForget, 404, When::moving, "/v1/cluster/members/@/forget", "", "no raft server @"},
@@ -199,7 +203,7 @@ inline std::vector<Row> member_rows() {
        "server {follower} is not forgotten: it has a member record; decommission it instead"},
       {kForget, 415, When::whole, "/v1/cluster/members/n9/forget", "", "Content-Type", false},
       {kForget, 501, When::older, "/v1/cluster/members/n9/forget", "", "the leader runs a release that cannot forget a server"},
-      {kForget, 503, When::alone, "/v1/cluster/members/n9/forget", "", kUnavailable},
+      {kForget, 503, When::alone, "/v1/cluster/members/n9/forget", "", kNoLeader},
   };
 }
 
@@ -219,7 +223,7 @@ inline std::vector<Row> move_rows() {
       {kAbort, 404, When::whole, "/v1/cluster/moves/nowhere/0/abort", "", "no such assignment"},
       {kAbort, 409, When::whole, "/v1/cluster/moves/@p/0/abort", "", "the partition is not being moved"},
       {kAbort, 415, When::whole, "/v1/cluster/moves/@p/0/abort", "", "Content-Type", false},
-      {kAbort, 503, When::alone, "/v1/cluster/moves/@p/0/abort", "", kUnavailable},
+      {kAbort, 503, When::alone, "/v1/cluster/moves/@p/0/abort", "", kNoLeader},
   };
 }
 
@@ -228,14 +232,14 @@ inline std::vector<Row> operation_rows() {
       {"GET /healthz", 200, When::whole, "/healthz", "", R"({"status":"ok"})"},
       {"GET /healthz", 200, When::alone, "/healthz", "", R"({"status":"ok"})"},
       {"GET /healthz", 200, When::unheard, "/healthz", "", R"({"status":"ok"})"},
-      {"GET /healthz", 503, When::stopping, "/healthz", "", "shutting down"},
+      {"GET /healthz", 503, When::absent, "", "", "ReadinessTest: once a stop has begun"},
       {"GET /readyz", 200, When::whole, "/readyz", "", R"({"status":"ready"})"},
       {"GET /readyz", 503, When::alone, "/readyz", "", R"({"error":"metastore: node is not ready: *"})"},
       {"GET /readyz", 503, When::unheard, "/readyz", "", R"({"error":"not ready"})"},
       {"GET /metrics", 200, When::whole, "/metrics", "", "\nnarad_"},
       {"GET /metrics", 401, When::absent, "", "", kUsers},
       {"GET /metrics", 404, When::absent, "", "", "http.metrics_addr comes with security"},
-      {"POST /v1/cluster/reencrypt-remotes", 501, When::whole, "/v1/cluster/reencrypt-remotes", "{}", "does not serve remotes"},
+      {"POST /v1/cluster/reencrypt-remotes", 501, When::whole, "/v1/cluster/reencrypt-remotes", "{}", "this release does not serve remotes"},
   };
 }
 
