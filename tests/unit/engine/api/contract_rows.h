@@ -44,7 +44,9 @@ inline std::vector<Row> topic_rows() {
        R"({"name":"@","id":"*","partitions":3,"retention_ms":604800000,"visibility_timeout_ms":30000,"max_in_flight_per_partition":1024,)"
        R"("max_acked_ahead_per_partition":1024,"created_at":#})"},
       {"POST /v1/topics", 201, When::whole, "/v1/topics", R"({"name":"@p","partitions":4,"schema":{"type":"object"}})", "\"partitions\":4"},
-      {"POST /v1/topics", 201, When::whole, "/v1/topics", R"({"name":"@c","parent":"@p","fanout_delay_ms":5})", "\"parent\":\"@p\""},
+      {"POST /v1/topics", 201, When::whole, "/v1/topics", R"({"name":"@c","parent":"@p","fanout_delay_ms":5})",
+       R"({"name":"@c","id":"*","partitions":4,*"role":"child","parent":"@p","attach_epoch":"*",)"
+       R"("fanout_delay_ms":5,"attach_offsets":[0,0,0,0]})"},
       {"POST /v1/topics", 201, When::whole, "/v1/topics", R"({"name":"@lone"})", "\"partitions\":3"},
       {"POST /v1/topics", 400, When::whole, "/v1/topics", R"({"name":"a b"})", "invalid argument: name must be"},
       {"POST /v1/topics", 400, When::whole, "/v1/topics", R"({"name":"@x","schema":{"type":"cow"}})", "invalid argument: schema: "},
@@ -60,14 +62,18 @@ inline std::vector<Row> topic_rows() {
       {"POST /v1/topics", 415, When::whole, "/v1/topics", R"({"name":"@x"})", "Content-Type", false},
       {"POST /v1/topics", 503, When::alone, "/v1/topics", R"({"name":"@x"})", kNoLeader},
 
-      {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1000", "", "\"next_page_token\":\"\""},
-      {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1&page_token=@", "", "\"next_page_token\":\"@"},
+      {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1000", "", R"({"topics":[*{"name":"@",*],"next_page_token":""})"},
+      {"GET /v1/topics", 200, When::whole, "/v1/topics?limit=1&page_token=@", "",
+       R"({"topics":[{"name":"@c",*}],"next_page_token":"@c"})"},
       {"GET /v1/topics", 400, When::whole, "/v1/topics?limit=0", "", "limit must be a positive integer"},
       {"GET /v1/topics", 400, When::unheard, "/v1/topics?limit=x", "", "limit must be a positive integer"},
       {"GET /v1/topics", 503, When::unheard, "/v1/topics", "", kUnavailable},
       {"GET /v1/topics", 500, When::absent, "", "", "a replica that cannot be read answers 503"},
 
-      {"GET /v1/topics/{t}", 200, When::whole, "/v1/topics/@p", "", "\"schema_version\":1"},
+      {"GET /v1/topics/{t}", 200, When::whole, "/v1/topics/@p", "",
+       R"("role":"parent","children":["@c"],"schema_version":1,"schema":{"type":"object"},"partition_stats":[{"index":0,"segments":0,)"
+       R"("oldest_offset":0,"next_offset":0,"high_watermark":0,"size_bytes":0,"owner_node":"*","status":"ok"},{"index":1,*},{"index":2,*},)"
+       R"({"index":3,*}]})"},
       {"GET /v1/topics/{t}", 200, When::whole, "/v1/topics/@p?partition=3", "", "\"partition_stats\":[{\"index\":3,"},
       {"GET /v1/topics/{t}", 400, When::whole, "/v1/topics/@p?partition=4", "", "partition must be an integer from 0 to 3"},
       {"GET /v1/topics/{t}", 404, When::whole, "/v1/topics/nowhere", "", "topic not found"},
@@ -101,7 +107,8 @@ inline std::vector<Row> topic_rows() {
 
 inline std::vector<Row> link_rows() {
   return {
-      {"POST /v1/topics/{p}/children", 200, When::whole, "/v1/topics/@p/children", R"({"child":"@lone","delay_ms":7})", "\"@lone\"]"},
+      {"POST /v1/topics/{p}/children", 200, When::whole, "/v1/topics/@p/children", R"({"child":"@lone","delay_ms":7})",
+       R"({"name":"@p",*"role":"parent","children":["@c","@lone"]})"},
       {"POST /v1/topics/{p}/children", 400, When::whole, "/v1/topics/@p/children", "{}", "child must be given"},
       {"POST /v1/topics/{p}/children", 400, When::whole, "/v1/topics/@p/children", R"({"child":"@p"})", "its own child"},
       {"POST /v1/topics/{p}/children", 400, When::whole, "/v1/topics/@p/children", R"({"child":"x","delay_ms":-1})", "delay_ms must be"},
@@ -116,7 +123,8 @@ inline std::vector<Row> link_rows() {
       {"POST /v1/topics/{p}/children", 503, When::alone, "/v1/topics/@p/children", R"({"child":"@"})", kNoLeader},
 
       {"GET /v1/topics/{p}/children", 200, When::whole, "/v1/topics/@p/children", "",
-       R"("children":[{"name":"@c","delay_ms":5,"lag_messages":0,"lag_complete":true},{"name":"@lone","delay_ms":7,)"},
+       R"({"parent":"@p","parent_id":"*","children":[{"name":"@c","delay_ms":5,"lag_messages":0,"lag_complete":true},)"
+       R"({"name":"@lone","delay_ms":7,*}]})"},
       {"GET /v1/topics/{p}/children", 200, When::whole, "/v1/topics/@/children?partitions=true", "", "\"children\":[]"},
       {"GET /v1/topics/{p}/children", 400, When::whole, "/v1/topics/@p/children?partitions=maybe", "", "partitions must be true or false"},
       {"GET /v1/topics/{p}/children", 404, When::whole, "/v1/topics/nowhere/children", "", "topic not found"},
@@ -239,7 +247,8 @@ inline std::vector<Row> operation_rows() {
       {"GET /metrics", 200, When::whole, "/metrics", "", "\nnarad_"},
       {"GET /metrics", 401, When::absent, "", "", kUsers},
       {"GET /metrics", 404, When::absent, "", "", "http.metrics_addr comes with security"},
-      {"POST /v1/cluster/reencrypt-remotes", 501, When::whole, "/v1/cluster/reencrypt-remotes", "{}", "this release does not serve remotes"},
+      {"POST /v1/cluster/reencrypt-remotes", 501, When::whole, "/v1/cluster/reencrypt-remotes", "{}",
+       "this release does not serve remotes"},
   };
 }
 
