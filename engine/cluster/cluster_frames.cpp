@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/cluster/field_codec.h"
+#include "engine/cluster/link_frames.h"
 
 namespace engine::cluster {
 
@@ -93,6 +94,7 @@ bool is_refused_as_trailing(const NodeReply& reply) {
 }
 
 io::Status check_known_fields(std::string_view payload, const FrameFields& known) {
+  const auto has_actor = [](const auto& request) { return request.ok() && request->actor.has_value(); };
   bool is_unknown = false;
   switch (static_cast<Op>(payload.front())) {
     case Op::register_member: {
@@ -105,21 +107,21 @@ io::Status check_known_fields(std::string_view payload, const FrameFields& known
       is_unknown = request.ok() && ((request->fresh && !known.fresh) || (request->entry_types && !known.entry_types));
       break;
     }
-    case Op::create_topic: {
-      const io::Result<CreateTopicRequest> request = decode_create_topic(payload);
-      is_unknown = request.ok() && request->actor && !known.actor;
+    case Op::create_topic:
+      is_unknown = has_actor(decode_create_topic(payload)) && !known.actor;
       break;
-    }
-    case Op::alter_topic: {
-      const io::Result<AlterTopicRequest> request = decode_alter_topic(payload);
-      is_unknown = request.ok() && request->actor && !known.actor;
+    case Op::alter_topic:
+      is_unknown = has_actor(decode_alter_topic(payload)) && !known.actor;
       break;
-    }
-    case Op::delete_topic: {
-      const io::Result<DeleteTopicRequest> request = decode_delete_topic(payload);
-      is_unknown = request.ok() && request->actor && !known.actor;
+    case Op::delete_topic:
+      is_unknown = has_actor(decode_delete_topic(payload)) && !known.actor;
       break;
-    }
+    case Op::attach_child:
+      is_unknown = has_actor(decode_attach_child(payload)) && !known.actor;
+      break;
+    case Op::detach_child:
+      is_unknown = has_actor(decode_detach_child(payload)) && !known.actor;
+      break;
     default:
       break;
   }
