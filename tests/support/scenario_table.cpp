@@ -142,9 +142,10 @@ const std::vector<ScenarioPage>& scenario_pages() {
          {"AP-01", "AP-02", "AP-03", "AP-04", "AP-09", "IO-06", "IO-08", "PT-12", "PT-13", "RS-01", "RS-02", "RS-03", "RS-04",
           "RS-06", "RS-07", "SC-01", "SC-02", "SC-03", "SC-07", "SC-09", "SI-01", "SI-02", "SI-09", "SR-07", "SX-01", "SX-03",
           "SX-05"}},
-        {"Requests: forwarding, lost answers, creates", {"CL-01", "CL-02", "CL-04", "CL-06", "PL-03"}},
-        {"Upgrades: which entry types may be used", {"UG-01", "UG-02", "UG-07", "UG-09"}},
-        {"The cluster: beginning, joining, heartbeats, removal", {"CK-03", "MB-13", "MB-15", "RS-05", "UG-05", "UG-06"}}}},
+        {"Requests: forwarding, lost answers, creates", {"CL-01", "CL-02", "CL-04", "CL-06", "NW-07", "PL-03"}},
+        {"Upgrades: which entry types may be used, and older peers", {"UG-01", "UG-02", "UG-05", "UG-06", "UG-07", "UG-09"}},
+        {"The cluster: beginning, joining, heartbeats, removal", {"CK-03", "HB-01", "HB-02", "MB-13", "MB-15", "RS-05"}},
+        {"The controller: a leader's begin, placement, moves", {"HB-04", "PL-01", "PL-05", "PL-06", "PL-08"}}}},
   };
   return kPages;
 }

@@ -82,7 +82,23 @@ TEST_F(ControllerTest, APassFollowsAnArrivalAtOnceWhenEveryVoterIsAlive) {
   });
 }
 
-// Scenario PL-08: created at the very begin; members register at 0.3 s, at 0.6 s and never; the leader dies at 0.5 s.
+// Scenario PL-08, step 1: created at the very begin; members register at 0.3 s, at 0.6 s and never.
+TEST_F(ControllerTest, ACreateBeforeAnyMemberIsSpreadOverThoseThatRegisterWithinASecond) {
+  test([&] {
+    topic("t");
+    controller->assigner().place("t", topics::PlacementCause::created, io::kNever);
+    io::sleep_for(300ms);
+    member(make_member("n1"));
+    io::sleep_for(300ms);
+    member(make_member("n2"));
+    const io::Instant last = env->now();
+    io::sleep_for(kArrivalWait - 100ms);
+    EXPECT_EQ(owners("t"), "- - -") << "not everything on the first one";
+    EXPECT_TRUE(within(1500ms - (env->now() - last), [&] { return owners("t") == "n1 n2 n1"; })) << owners("t");
+  });
+}
+
+// Scenario PL-08, step 2: the leader dies at 0.5 s; a voter never comes.
 TEST_F(ControllerTest, ACreateBeforeAnyMemberIsPlacedByTheNextLeaderAndAVoterThatNeverComesCostsOneWait) {
   test([&] {
     EXPECT_EQ(controller->assigner().ready_to_place(io::kNever), std::nullopt) << "it succeeds";
@@ -229,17 +245,34 @@ TEST_F(ControllerTest, ASilentMemberIsMarkedDeadAndItsPartitionsStay) {
 
 // Scenario HB-01: the new leader's records are the old one's, and old.
 TEST_F(ControllerTest, ANewLeaderCountsSilenceFromItsOwnBegin) {
-  for (const char* id : {"n1", "n2", "n3"}) member(make_member(id));
+  for (const char* id : {"n1", "n2", "n3", "n4"}) member(make_member(id));  // n4 does not vote
   test([&] {
-    // The old leader is silent; members send to it for 25 s before they learn of this one, whose first tick sees records of 35 s ago.
+    // The old leader is silent. This one's first tick sees records of 35 s ago; n2 learns of it soon, n3 and n4 after 25 s.
     store.leads = false;
     io::sleep_for(35s);
     store.leads = true;
     store.current_term = 2;
-    beat_for(25s, {"n1"});
-    EXPECT_FALSE(is_dead("n2") || is_dead("n3"));
-    beat_for(1min, {"n1", "n2", "n3"});
-    EXPECT_FALSE(is_dead("n2") || is_dead("n3"));
+    beat_for(5s, {"n1"});
+    beat_for(20s, {"n1", "n2"});
+    EXPECT_FALSE(is_dead("n2") || is_dead("n3") || is_dead("n4"));
+    beat_for(1min, {"n1", "n2", "n3", "n4"});
+    EXPECT_FALSE(is_dead("n2") || is_dead("n3") || is_dead("n4"));
+  });
+}
+
+// Scenario HB-01: silence counts only while this node leads, whatever it had counted as a leader before.
+TEST_F(ControllerTest, ALeaderThatReturnsCountsAFullSilenceAnew) {
+  for (const char* id : {"n1", "n2", "n3"}) member(make_member(id));
+  test([&] {
+    beat_for(20s, {"n1", "n2"});  // 20 s of silence of n3 are counted
+    store.leads = false;          // nobody leads for 8 s: no heartbeat commits, so no stamp tells that n3 lives
+    io::sleep_for(8s);
+    store.leads = true;
+    store.current_term = 9;
+    beat_for(kDeadAfter - 1s, {"n1", "n2"});
+    EXPECT_FALSE(is_dead("n3")) << "20 s and 29 s are no 30 s of one leader";
+    beat_for(kControllerTick + 2s, {"n1", "n2"});
+    EXPECT_TRUE(is_dead("n3"));
   });
 }
 
