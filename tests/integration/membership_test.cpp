@@ -7,6 +7,7 @@
 #include "engine/cluster/move_frames.h"
 #include "engine/cluster/node_frames.h"
 #include "tests/integration/cluster.h"
+#include "tests/integration/ticker.h"
 #include "tests/integration/writers.h"
 
 namespace tests {
@@ -48,8 +49,14 @@ struct MembershipProcesses : testing::Test {
 };
 
 TEST_F(MembershipProcesses, ThreeFromEmptyDirectoriesAreReadyWithinFiveSecondsOfTheLastStart) {
+  const Ticker ticker;
   start(0, 3);
-  EXPECT_TRUE(wait_ready(0, 3, 5s));
+  const auto started = Ticker::Clock::now();
+  EXPECT_TRUE(wait_ready(0, 3, 30s));
+  const auto ready = Ticker::Clock::now();
+  const auto awake = std::chrono::duration_cast<Milliseconds>(ticker.awake(started, ready));
+  std::printf("ready %lld ms after the last start, without the machine's stalls\n", static_cast<long long>(awake.count()));
+  EXPECT_LE(awake, 5s);
 }
 
 TEST_F(MembershipProcesses, ScaleOutFromThreeToFiveUnderWritesLosesNothing) {
