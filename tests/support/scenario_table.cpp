@@ -32,13 +32,17 @@ bool is_on_a_page(const std::string& id) {
   return false;
 }
 
-std::vector<std::string> ids_in(std::string_view text) {
+std::vector<std::string> all_ids_in(std::string_view text) {
   std::vector<std::string> ids;
   for (size_t at = 0; at < text.size(); ++at) {
-    if (!is_id_at(text, at)) continue;
-    std::string id(text.substr(at, 5));
-    if (is_on_a_page(id)) ids.push_back(std::move(id));
+    if (is_id_at(text, at)) ids.emplace_back(text.substr(at, 5));
   }
+  return ids;
+}
+
+std::vector<std::string> ids_in(std::string_view text) {
+  std::vector<std::string> ids = all_ids_in(text);
+  std::erase_if(ids, [](const std::string& id) { return !is_on_a_page(id); });
   return ids;
 }
 
@@ -153,6 +157,18 @@ const std::vector<ScenarioPage>& scenario_pages() {
 std::vector<ScenarioRow> scenario_rows(std::string_view path, std::string_view text) {
   if (path.ends_with(".raft")) return rows_of_script(path, text);
   return path.ends_with("_test.cpp") ? rows_of_tests(path, text) : std::vector<ScenarioRow>();
+}
+
+std::vector<std::string> lost_markers(std::string_view text) {
+  std::vector<std::string> lost;
+  const std::vector<std::string> lines = lines_of(text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].starts_with("TEST")) continue;
+    for (std::string& id : all_ids_in(comment_above(lines, i))) {
+      if (!is_on_a_page(id)) lost.push_back(std::move(id));
+    }
+  }
+  return lost;
 }
 
 void add_mutations(const std::vector<Mutation>& mutations, const std::vector<SeenRed>& seen, std::vector<ScenarioRow>& rows) {

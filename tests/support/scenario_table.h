@@ -4,7 +4,8 @@
 //  - a tests/scenario/<ID>-<name>.raft: its first comment line says what it is about;
 //  - a comment above a TEST of the unit tests that names ids ("// Scenario SC-08." or "// Scenarios PT-04 and LR-13.").
 // What makes the test fail: the defects of a scenario's "red with defect" lines, and the mutations of tests/mutations that name it.
-// Only ids that stand on a page count; those without a test are listed at its end.
+// Only ids that stand on a page count, and a test that names another one is a mistake (lost_markers); those without a test are listed at
+// its end.
 #pragma once
 
 #include <string>
@@ -50,6 +51,9 @@ const std::vector<ScenarioPage>& scenario_pages();
 
 // The rows of one file, by its path from the root, without mutations. Rows of ids that stand on no page are left out.
 std::vector<ScenarioRow> scenario_rows(std::string_view path, std::string_view text);
+
+// The ids that comments above the tests of a file name and that stand on no page: no row comes of them.
+std::vector<std::string> lost_markers(std::string_view text);
 
 // Adds the mutations that name their tests to rows, each with the newest of its runs in `seen`.
 void add_mutations(const std::vector<Mutation>& mutations, const std::vector<SeenRed>& seen, std::vector<ScenarioRow>& rows);

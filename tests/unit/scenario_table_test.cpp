@@ -54,6 +54,17 @@ TEST(ScenarioTable, NoIdStandsTwice) {
   }
 }
 
+TEST(ScenarioTable, EveryIdThatATestNamesStandsOnAPage) {
+  EXPECT_EQ(lost_markers("// Scenarios SI-99 and PT-04.\nTEST(A, B) {\n}\n// Not SI-98.\n"), (std::vector<std::string>{"SI-99"}));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() + "/tests")) {
+    if (!entry.path().string().ends_with("_test.cpp")) continue;
+    std::ifstream file(entry.path());
+    std::ostringstream text;
+    text << file.rdbuf();
+    for (const std::string& id : lost_markers(text.str())) ADD_FAILURE() << entry.path() << " names " << id;
+  }
+}
+
 TEST(ScenarioTable, EveryScenarioHasATestAndEveryTestSomethingThatTurnsItRed) {
   for (const ScenarioPage& page : scenario_pages()) {
     std::set<std::string> tested;

@@ -90,6 +90,7 @@ struct ControllerScenario : tests::NodeWorld {
   std::string id(size_t i) const { return nodes[i].config.cluster.node_id; }
 };
 
+// Scenario PL-08, with whole nodes.
 TEST_F(ControllerScenario, ATopicMadeInAClustersFirstMomentIsPlacedWithinOneAndAHalfSecondsOfTheFirstMember) {
   start_all();
   const size_t first = await_leader();
