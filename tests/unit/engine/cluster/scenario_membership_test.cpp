@@ -1,5 +1,5 @@
-// Stories of members, told with whole nodes in the simulated world: clocks that disagree, joiners of older releases, a node that asks for
-// its own removal. How clusters form and grow: membership_test.cpp.
+// Stories of members, told with whole nodes in the simulated world: silence, clocks that disagree, joiners of older releases, a node
+// that asks for its own removal. How clusters form and grow: membership_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -72,6 +72,36 @@ struct MembershipScenario : tests::MemberWorld {
     }
   }
 };
+
+// ---- Silence -----------------------------------------------------------------------------------------------------------------
+
+// Scenario HB-01, with whole nodes: the leader dies without a word; one member hears nothing of the next one for 25 s.
+TEST_F(MembershipScenario, ANewLeaderMarksNobodyDeadBeforeItHasCountedAFullSilenceItself) {
+  start_five();
+  world.run_for(20s);
+  const size_t old = await_leader();
+  const size_t late = (old + 1) % 5;
+  // 1.
+  for (size_t i = 0; i < 5; ++i) {
+    if (i != late) world.network().cut_both(*nodes[late].machine, *nodes[i].machine);
+  }
+  world.run_for(8s);
+  ASSERT_EQ(await_leader(), old) << "its records grow old before it dies";
+  nodes[old].machine->power_loss();
+  nodes[old].view.reset();
+  const size_t next = await_leader();
+  const io::Instant begun = world.now();
+  // 2. The first ticks see records that are older than the silence of a dead member.
+  world.run_for(25s);
+  EXPECT_EQ(dead(), "");
+  world.network().heal_all();
+  EXPECT_TRUE(eventually([&] { return !dead().empty(); }, 20s));
+  EXPECT_EQ(dead(), id(old) + " ");
+  EXPECT_GE(world.now() - begun, 30s);
+  world.run_for(1min);
+  EXPECT_EQ(await_leader(), next);
+  EXPECT_EQ(dead(), id(old) + " ");
+}
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------------------
 
