@@ -39,9 +39,13 @@ void Core::snapshot_available(const SnapshotLabel& label) {
 Index Core::compact(Index index, bool spares_transfers) {
   Index limit = std::min({index, snapshot_.index, applied_, durable_});
   for (const auto& [id, progress] : progress_) {
-    if (!spares_transfers || progress.state() != Progress::State::snapshot || progress.snapshot_index() >= limit) continue;
+    const Index spared = progress.spared_from();
+    if (!spares_transfers || spared == 0 || spared >= limit) continue;
+    // One that is gone may be gone for good.
+    const bool is_heard = now_ns() - progress.contact_ns <= settings_.election_timeout_max.count();
+    if (progress.state() != Progress::State::snapshot && !is_heard) continue;
     SOMETIMES("raft: compaction stops at an image under way");
-    limit = progress.snapshot_index();
+    limit = spared;
   }
   if (limit <= log_.base_index()) return log_.base_index();
   log_.compact(limit);

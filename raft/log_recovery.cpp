@@ -132,7 +132,7 @@ io::Status LogRecovery::look_at_headers() {
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
     const std::optional<std::uint64_t> generation = log_format::generation_of(name);
-    if (log_format::is_spare(name)) store_.left_over_.push_back(std::string(log_format::kDirectory) + "/" + name);
+    if (log_format::is_spare(name)) store_.unused_spares_.push_back(std::string(log_format::kDirectory) + "/" + name);
     if (!generation) continue;
     const auto info = store_.disk_.stat(log_format::segment_path(*generation));
     if (!info.ok()) return info.error();

@@ -49,6 +49,11 @@ io::Status LogStore::confirm() {
   NARAD_CHECK(!is_confirmed_, "the log is confirmed once");
   if (io::Status made = disk_.make_directory(log_format::kDirectory); !made.ok()) return made;
   if (io::Status synced = disk_.sync_directory("raft"); !synced.ok()) return synced;
+  // First what never was part of the log: on a full disk its room may be what the rest needs.
+  for (const std::string& path : unused_spares_) {
+    if (io::Status removed = disk_.remove(path); !removed.ok()) return removed;
+  }
+  unused_spares_.clear();
   if (!last_entries_.empty()) {
     if (io::Status repeated = repeat_last_batch(); !repeated.ok()) return repeated;
   } else if (active_) {

@@ -229,6 +229,7 @@ class LogStore {
   std::uint64_t syncs_ = 0;
   std::uint64_t newest_generation_ = 0;
   std::vector<std::string> left_over_;  // found by open(), removed by confirm()
+  std::vector<std::string> unused_spares_;  // likewise, and before anything is written
 
   std::optional<Segment> active_;
   End before_active_;      // as the header of the active one names it

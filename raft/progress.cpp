@@ -74,8 +74,14 @@ bool Progress::is_caught_up(std::int64_t now_ns, std::int64_t round_ns_max) cons
   return was_round_short_ && state_ == State::replicate && now_ns - goal_since_ns_ <= round_ns_max;
 }
 
+Index Progress::spared_from() const {
+  if (state_ == State::snapshot) return snapshot_index_;
+  return brought_to_ == 0 ? 0 : std::max(match_, brought_to_);
+}
+
 void Progress::restart(Index base) {
   to_probe();
+  brought_to_ = 0;
   next_ = std::max(match_, base) + 1;
 }
 
@@ -99,6 +105,7 @@ void Progress::end_snapshot(bool has_arrived, Index base) {
   const Index meets = has_arrived ? snapshot_index_ : base;
   to_probe();
   next_ = std::max(match_, meets) + 1;
+  brought_to_ = has_arrived ? meets : 0;
   // A transfer that failed is not tried again at once.
   probe_outstanding_ = !has_arrived;
 }
@@ -112,6 +119,7 @@ bool Progress::end_read(Index first) {
 void Progress::reset(Index next) {
   NARAD_CHECK(next > 0, "next is at least 1");
   to_probe();
+  brought_to_ = 0;
   match_ = 0;
   next_ = next;
   was_round_short_ = false;

@@ -67,6 +67,9 @@ class Progress {
   // Its end. Arrived: the logs meet at its index. Else: probed again, at the next heartbeat, at `base`.
   void end_snapshot(bool has_arrived, Index base);
   Index snapshot_index() const { return snapshot_index_; }          // 0 but in state snapshot
+  // A server that is brought up by an image, until its connection or its life ends: the last index that it does not need any more. The
+  // entries behind are what spares it another image when the first has taken long to arrive, or to be installed. 0: it is not.
+  Index spared_from() const;
   std::uint64_t snapshot_number() const { return snapshot_number_; }
 
   // Entries from next() on are being read from the leader's disk for it; 0: none are.
@@ -113,6 +116,7 @@ class Progress {
   bool was_round_short_ = false;
   Index snapshot_index_ = 0;
   std::uint64_t snapshot_number_ = 0;
+  Index brought_to_ = 0;  // by an image that has arrived
   Index reading_from_ = 0;
 };
 

@@ -137,9 +137,20 @@ void RaftServer::take_for_disk() {
     } else {
       pending_.messages.insert(pending_.messages.end(), std::make_move_iterator(ready_.messages_after_persist.begin()),
                                std::make_move_iterator(ready_.messages_after_persist.end()));
+      drop_oldest_waiting();
     }
   }
   if (!pending_.is_empty() && !is_persisting_) pending_added_.notify_one();
+}
+
+// While the disk is full or hangs answers gather without end. Any message may be lost, and the newest tell most.
+void RaftServer::drop_oldest_waiting() {
+  std::vector<Message>& waiting = pending_.messages;
+  if (waiting.size() <= kMessagesBehindDiskMax) return;
+  SOMETIMES("raft: messages that wait for the disk are dropped");
+  const auto excess = static_cast<std::ptrdiff_t>(waiting.size() - kMessagesBehindDiskMax);
+  counters_.messages_dropped += static_cast<std::uint64_t>(excess);
+  waiting.erase(waiting.begin(), waiting.begin() + excess);
 }
 
 void RaftServer::take_for_apply() {

@@ -167,6 +167,9 @@ struct ServerStatus {
   std::vector<PeerStatus> peers;  // every other server of the configuration, in id order
 };
 
+// Answers that wait for a disk that is full or hangs: more than that, and the oldest are dropped. A window of requests is far less.
+inline constexpr std::size_t kMessagesBehindDiskMax = 1024;
+
 // Counts since the server was made.
 struct ServerCounters {
   std::uint64_t log_syncs = 0;
@@ -175,7 +178,7 @@ struct ServerCounters {
   std::uint64_t entries_applied = 0;
   std::uint64_t messages_sent = 0;     // given to a link
   std::uint64_t messages_received = 0;
-  std::uint64_t messages_dropped = 0;  // a link's queue was full or it had no connection
+  std::uint64_t messages_dropped = 0;  // a link's queue was full, it had no connection, or too many waited for the disk
   std::uint64_t leader_changes = 0;
   std::uint64_t elections = 0;         // campaigns of this server that a quorum had agreed to, or that a leader had ordered
   std::uint64_t configuration_changes = 0;  // appended by this server as leader
@@ -282,6 +285,8 @@ class RaftServer {
   void visit_links(Visit visit) const {
     for (const auto& [id, link] : links_) visit(*link.link);
   }
+  // Messages that leave when what comes before them is durable: at most kMessagesBehindDiskMax.
+  std::size_t messages_behind_disk() const { return pending_.messages.size(); }
   // The core itself, for checks; valid after open().
   const Core& core() const { return *core_; }
 
@@ -335,6 +340,7 @@ class RaftServer {
   void drive();
   io::Instant next_due() const;
   void take_for_disk();
+  void drop_oldest_waiting();
   void take_for_apply();
   void take_reads();
   void send_all(std::vector<Message>& messages);
@@ -365,6 +371,7 @@ class RaftServer {
   bool apply_in_pieces(std::vector<Entry> entries);
   bool apply_batch(const std::vector<Entry>& batch);
   void prepare_loop();
+  void want_room();
 
   // server_snapshots.cpp
   void snapshot_loop();
@@ -376,6 +383,7 @@ class RaftServer {
   void compact_log();
   bool note_compacted(const io::Status& compacted);
   bool install(const SnapshotLabel& label);
+  bool install_held(const SnapshotLabel& label);
   void take_for_others();
   void read_for(const LogRead& read);
   void send_snapshot(const SnapshotWish& wish);
@@ -466,6 +474,7 @@ class RaftServer {
   // snapshots
   io::Condition snapshot_wake_;
   bool must_take_snapshot_ = false;    // however few entries there are since the last one
+  bool must_compact_ = false;          // the disk is full: what can be given up is given up now
   io::Instant next_asked_snapshot_{};  // a follower's need is not answered before
   io::Instant next_read_log_{};  // when a log that cannot be read is told of again
   io::Duration last_snapshot_took_{0};

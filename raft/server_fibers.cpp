@@ -148,7 +148,7 @@ bool RaftServer::until_there_is_room(Index first, const std::function<io::Status
       return false;
     }
     SOMETIMES("raft: append found the disk full");
-    is_disk_full_ = true;
+    if (!std::exchange(is_disk_full_, true)) want_room();
     if (env_.now() >= next_log) {
       next_log = env_.after(kFullLogInterval);
       env_.log.warn("raft: the disk is full, entries wait and are not acknowledged",
@@ -159,6 +159,12 @@ bool RaftServer::until_there_is_room(Index first, const std::function<io::Status
   }
 }
 
+// The next interval of snapshots may be minutes away.
+void RaftServer::want_room() {
+  must_compact_ = true;
+  snapshot_wake_.notify_all();
+}
+
 void RaftServer::prepare_loop() {
   while (!is_stopping_) {
     if (!log_->wants_segment()) {
@@ -166,7 +172,8 @@ void RaftServer::prepare_loop() {
       continue;
     }
     io::Status prepared = log_->prepare_segment();
-    is_without_segment_ = prepared.is(io::ErrorKind::no_space);
+    const bool was_without = std::exchange(is_without_segment_, prepared.is(io::ErrorKind::no_space));
+    if (is_without_segment_ && !was_without) want_room();
     if (prepared.ok() || is_stopping_) continue;
     if (!prepared.is(io::ErrorKind::no_space)) {
       fail(prepared.error());

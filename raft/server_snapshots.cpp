@@ -11,7 +11,9 @@ namespace raft {
 
 namespace {
 constexpr io::Duration kToldWithin = std::chrono::seconds(30);
+// Doubled with each try: every one builds the whole database anew.
 constexpr io::Duration kInstallRetry = std::chrono::milliseconds(200);
+constexpr io::Duration kInstallRetryMax = std::chrono::seconds(5);
 constexpr io::Duration kReadLogInterval = std::chrono::seconds(10);
 // A follower's need makes this server take snapshots so often at most, should none come of it.
 constexpr io::Duration kAskedSnapshotInterval = std::chrono::seconds(5);
@@ -24,10 +26,18 @@ void RaftServer::snapshot_loop() {
   io::RandomStream jitter = env_.random.stream("raft snapshot interval", options_.id);
   while (!is_stopping_) {
     const io::Instant due = env_.after(policy.interval + jitter.between(io::Duration::zero(), policy.interval));
-    while (!is_stopping_ && env_.now() < due && !must_take_snapshot_) snapshot_wake_.wait(due);
+    while (!is_stopping_ && env_.now() < due && !must_take_snapshot_ && !must_compact_) snapshot_wake_.wait(due);
     if (is_stopping_) return;
+    if (std::exchange(must_compact_, false) && !must_take_snapshot_) {
+      SOMETIMES("raft: a full disk makes the log give up what it can");
+      compact_log();
+      continue;
+    }
     const bool must_take = std::exchange(must_take_snapshot_, false);
-    if (must_take || core_->applied_index() - core_->snapshot().index >= policy.threshold) take_snapshot();
+    // While an image waits to be installed the newest snapshot is ahead of what is applied.
+    const Index applied = core_->applied_index();
+    const Index newest = core_->snapshot().index;
+    if (must_take || (applied >= newest && applied - newest >= policy.threshold)) take_snapshot();
     if (!is_stopping_) compact_log();
   }
 }
@@ -155,11 +165,19 @@ bool RaftServer::note_compacted(const io::Status& compacted) {
 
 // ---- Installing --------------------------------------------------------------------------------------------------------------
 
-// False when the server has stopped. A full disk is waited for; anything else leaves a state machine that nobody can bring up to
-// date in this life.
+// False when the server has stopped. A full disk is waited for, as long as it takes; anything else leaves a state machine that nobody can
+// bring up to date in this life. The image is held meanwhile: newer ones may come in, and they are installed after it.
 bool RaftServer::install(const SnapshotLabel& label) {
+  snapshots_->hold(label);
+  const bool is_installed = install_held(label);
+  if (is_stopping_) return false;
+  snapshots_->release(label);
+  return is_installed && !is_stopping_;
+}
+
+bool RaftServer::install_held(const SnapshotLabel& label) {
   bool is_reported = false;
-  for (;;) {
+  for (io::Duration pause = kInstallRetry;; pause = std::min(2 * pause, kInstallRetryMax)) {
     auto image = snapshots_->read(label);
     if (is_stopping_) return false;
     io::Status installed = image.ok() ? state_machine_->install_image(**image, label.index) : io::Status(image.error());
@@ -174,7 +192,7 @@ bool RaftServer::install(const SnapshotLabel& label) {
     if (!std::exchange(is_reported, true)) {
       env_.log.warn("raft: an image cannot be installed yet", {{"index", label.index}, {"reason", installed.error().to_text()}});
     }
-    io::sleep_for(kInstallRetry);
+    io::sleep_for(pause);
     if (is_stopping_) return false;
   }
   SOMETIMES("raft: image installed");

@@ -59,7 +59,8 @@ std::optional<std::string> beyond_bounds(const raft::Core& core, const raft::Set
 
 std::optional<std::string> beyond_bounds(const raft::RaftServer& server, const raft::LinkSettings& link,
                                          const raft::Settings& settings) {
-  std::optional<std::string> wrong;
+  std::optional<std::string> wrong =
+      beyond(server.core().id(), "messages that wait for its disk", server.messages_behind_disk(), raft::kMessagesBehindDiskMax);
   server.visit_links([&](const raft::PeerLink& each) {
     if (!wrong) {
       wrong = beyond(server.core().id(), "bytes that wait for the connection to " + each.to(), each.queued_bytes(),

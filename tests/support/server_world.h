@@ -82,8 +82,10 @@ class ListMachine : public raft::StateMachine {
     return read.ok() ? io::Status() : io::Status(read.error());
   }
   io::Status install_image(raft::ImageSource& source, raft::Index label) override {
+    ++installs_begun;
     auto read = read_image(source, label);
     if (!read.ok()) return read.error();
+    if (!has_room) return io::fail(io::ErrorKind::no_space, "no room for the database");
     commands = std::move(*read);
     applied_ = label;
     ++images_installed;
@@ -101,6 +103,8 @@ class ListMachine : public raft::StateMachine {
   std::size_t largest_batch = 0;
   int images_written = 0;
   int images_installed = 0;
+  int installs_begun = 0;
+  bool has_room = true;  // for what an image is installed into
 
  private:
   static void append_number(std::string& image, std::uint64_t number) {

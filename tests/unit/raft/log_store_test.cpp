@@ -434,6 +434,29 @@ TEST(LogStore, FullDiskFailsTheAppendAndLeavesTheLogUsable) {
   EXPECT_EQ(to_text(look(disk).entries), "1:a/1 1:b/1 1:xxxxxxxxxxxx/5000 ");
 }
 
+// A start repeats the last batch, which may need a segment of its own: the log's own spares are room enough for it.
+TEST(LogStore, AFullDiskDoesNotRefuseAStartThatItsOwnSparesHaveRoomFor) {
+  DiskWorld disk(16);
+  disk.run([&](io::Env& env) {
+    Opened opened = open(env);
+    for (Index i = 1; i <= 40; ++i) append(*opened.log, {entry(1, i, std::string(1000, 'x'))});
+    ASSERT_TRUE(opened.log->compact(35).ok());
+    opened.log.reset();
+  });
+  ASSERT_TRUE([&] {
+    for (const std::string& path : disk.volume().tree().files()) {
+      if (raft::log_format::is_spare(path)) return true;
+    }
+    return false;
+  }());
+  disk.volume().set_capacity(disk.volume().used());
+  for (int lives = 0; lives < 3; ++lives) {
+    const Opened found = look(disk);
+    EXPECT_TRUE(found.status.ok()) << found.status.error().to_text();
+    EXPECT_EQ(found.entries.back().index, 40u);
+  }
+}
+
 // Scenarios PT-06 and PT-09.
 TEST(LogStore, FailedSyncEndsTheStoreForGood) {
   DiskWorld disk(15);

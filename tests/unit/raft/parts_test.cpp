@@ -137,6 +137,22 @@ TEST(RaftProgress, ANewSessionKeepsWhatIsProvenAndANewStoreNothing) {
   EXPECT_EQ(progress.next(), 10u);
 }
 
+TEST(RaftProgress, EntriesBehindAnImageAreSparedUntilTheConnectionEnds) {
+  raft::Progress progress(11);
+  EXPECT_EQ(progress.spared_from(), 0u);
+  progress.begin_snapshot(100, 1);
+  EXPECT_EQ(progress.spared_from(), 100u);
+  progress.end_snapshot(true, 90);
+  EXPECT_EQ(progress.spared_from(), 100u) << "it may be installing for long";
+  progress.accepted(120, 115);
+  EXPECT_EQ(progress.spared_from(), 115u);
+  progress.restart(0);
+  EXPECT_EQ(progress.spared_from(), 0u);
+  progress.begin_snapshot(200, 2);
+  progress.end_snapshot(false, 90);
+  EXPECT_EQ(progress.spared_from(), 0u) << "it has not arrived";
+}
+
 TEST(RaftLogView, ComparesLogsByLastTermThenLastIndex) {
   LogView log(10, 2);
   EXPECT_TRUE(log.is_covered_by(10, 2));

@@ -128,4 +128,25 @@ TEST(ServerDisturbance, ARecordLargerThanManyChunksReachesAServerByImage) {
   EXPECT_EQ(violations(servers), "");
 }
 
+TEST(ServerDisturbance, AHungDiskGathersNoAnswersWithoutEnd) {
+  ServerWorld servers(31, 5);
+  const size_t first = lead(servers);
+  const size_t hung = (first + 1) % 5;
+  // Its disk hangs before it can note a new leader's term: every heartbeat of that leader is answered behind that note.
+  servers[hung].machine->volume().stall();
+  servers[first].machine->kill();
+  ASSERT_TRUE(servers.run_until([&] { return servers.leader() >= 0; }, 10s));
+  const auto leader = static_cast<size_t>(servers.leader());
+  size_t most = 0;
+  for (int i = 0; i < 600; ++i) {
+    servers.world.run_for(500ms);
+    most = std::max(most, servers[hung].server->messages_behind_disk());
+  }
+  EXPECT_EQ(most, raft::kMessagesBehindDiskMax) << "as many as there may be, in five minutes of heartbeats";
+  write(servers, leader, "meanwhile");
+  servers[hung].machine->volume().release();
+  EXPECT_TRUE(servers.run_until([&] { return servers[hung].state_machine->commands == servers[leader].state_machine->commands; }, 10s));
+  EXPECT_EQ(violations(servers), "");
+}
+
 }  // namespace

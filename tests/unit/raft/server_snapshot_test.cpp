@@ -458,6 +458,70 @@ TEST(ServerSnapshot, AFollowerWithoutRoomTakesTheImageWhenThereIsRoom) {
   EXPECT_EQ(violations(servers), "");
 }
 
+// Scenario SI-07.
+TEST(ServerSnapshot, AServerThatInstallsForLongNeedsNoSecondImage) {
+  SnapshotWorld servers(27);
+  servers.options.core.installing_bytes_max = 300;  // the rest it does not take until the image is installed
+  for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
+  servers.start_all();
+  ASSERT_GE(servers.await_leader(), 0);
+  servers.write(3);
+  servers[servers.follower].machine->kill();
+  servers.gone = servers.follower;
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  servers.start(servers.follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers[servers.follower].state_machine != nullptr; }, 5s));
+  auto& database = *servers[servers.follower].state_machine;
+  database.has_room = false;
+  ASSERT_TRUE(servers.run_until([&] { return database.installs_begun > 0; }, 10s));
+  for (int i = 0; i < 10; ++i) {
+    servers.write(6);
+    servers.world.run_for(300ms);
+  }
+  database.has_room = true;
+  servers.gone = ~size_t{0};
+  EXPECT_TRUE(servers.all_level(30s)) << servers.describe();
+  EXPECT_EQ(servers[servers.follower].server->counters().snapshots_received, 1u) << "one image after another would never end";
+  EXPECT_EQ(violations(servers), "");
+}
+
+// The leader goes on meanwhile and sends newer images: the one that waits stays readable, and no image is taken of a database that is
+// about to be replaced.
+TEST(ServerSnapshot, AnImageThatWaitsForRoomIsInstalledHoweverManyComeInMeanwhile) {
+  SnapshotWorld servers(26);
+  servers.write(3);
+  servers[servers.follower].machine->kill();
+  servers.gone = servers.follower;
+  servers.write(60);
+  ASSERT_TRUE(servers.all_compacted());
+  servers.start(servers.follower);
+  ASSERT_TRUE(servers.run_until([&] { return servers[servers.follower].state_machine != nullptr; }, 5s));
+  auto& database = *servers[servers.follower].state_machine;
+  database.has_room = false;
+  ASSERT_TRUE(servers.run_until([&] { return database.installs_begun > 0; }, 10s));
+  const int images_before = database.images_written;
+  for (int i = 0; i < 6; ++i) {
+    // The log is cut while it cannot be reached, so that it is sent another image.
+    for (size_t other = 0; other < 3; ++other) {
+      if (other != servers.follower) servers.world.network().cut_both(*servers[other].machine, *servers[servers.follower].machine);
+    }
+    servers.world.run_for(2s);
+    servers.write(30);
+    servers.world.network().heal_all();
+    servers.world.run_for(3s);
+  }
+  ASSERT_TRUE(servers.is_up(servers.follower)) << servers[servers.follower].failure;
+  EXPECT_GT(servers[servers.follower].server->counters().snapshots_received, 2u) << "newer ones have come in";
+  EXPECT_EQ(database.images_written, images_before);
+  EXPECT_LT(database.installs_begun, 20) << "each try builds the database anew: further and further apart";
+  database.has_room = true;
+  servers.gone = ~size_t{0};
+  servers.write(1);
+  EXPECT_TRUE(servers.all_level(30s)) << servers.describe();
+  EXPECT_EQ(violations(servers), "");
+}
+
 // Scenario SC-07.
 TEST(ServerSnapshot, ADamagedNewestSnapshotIsPassedOverForTheOneBefore) {
   SnapshotWorld servers(7);
