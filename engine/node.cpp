@@ -302,7 +302,8 @@ void Node::make_controller() {
   statuses_ = std::make_unique<cluster::StatusClient>(env_, *clients_, *servers_, [this] { return own_status(); });
   controller_ = std::make_unique<cluster::Controller>(cluster::Controller::Parts{
       env_, *fsm_, *proposer_, *gate_, *servers_,
-      [this](const metastore::Member& member, io::Instant deadline) { return statuses_->ask_backlog(member, deadline); }, last_change});
+      [this](const metastore::Member& member, io::Instant deadline) { return statuses_->ask_backlog(member, deadline); },
+      [this](std::string_view id) { return registry_->newest_given(id); }, last_change});
   mover_ = std::make_unique<cluster::Mover>(cluster::Mover::Parts{
       env_, *fsm_, config_.cluster.node_id, [this] { return replica_->has_caught_up(); },
       [this] { return fsm_->versions().latest(metastore::Domain::assignments); },
@@ -381,6 +382,7 @@ io::Status Node::serve(io::Event& stop) {
     while (!raft_ended && !stop.is_set() && watched.ok()) {
       changed.wait();
     }
+    readiness_->mark_leaving();
     // The order of a stop: leadership, while connections still stand, so that what clients write meanwhile goes on at the next leader;
     // then requests in flight; then the node is no longer ready; the metastore last.
     if (watched.ok()) {

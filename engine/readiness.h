@@ -17,8 +17,10 @@ class Readiness {
   Readiness(raft::RaftServer& raft, const metastore::Replica& replica) : raft_(raft), replica_(replica) {}
 
   void mark_started() { started_ = true; }
-  void mark_stopping() { stopping_ = true; }
-  bool is_stopping() const { return stopping_; }
+  // A graceful stop has begun: not alive any more to /healthz, while what is under way still ends here.
+  void mark_leaving() { leaving_ = true; }
+  bool is_leaving() const { return leaving_; }
+  void mark_stopping() { leaving_ = stopping_ = true; }
 
   // Why the node is not ready; nullopt when it is.
   std::optional<std::string> why_not_ready() const;
@@ -27,6 +29,7 @@ class Readiness {
   raft::RaftServer& raft_;
   const metastore::Replica& replica_;
   bool started_ = false;
+  bool leaving_ = false;
   bool stopping_ = false;
 };
 

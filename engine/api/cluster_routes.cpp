@@ -72,8 +72,13 @@ HttpResponse Api::abort_move(const Call& call) {
   if (has_body(call)) {
     return takes_no_body();
   }
-  return write([&] { return parts_.admin.abort_move_here(topic, partition, target, parts_.env.after(cluster::kWriteTimeout)); },
-               {cluster::encode(cluster::AbortMoveRequest{topic, partition, target}), ""});
+  HttpResponse response =
+      write([&] { return parts_.admin.abort_move_here(topic, partition, target, parts_.env.after(cluster::kWriteTimeout)); },
+            {cluster::encode(cluster::AbortMoveRequest{topic, partition, target}), ""});
+  if (response.status == 200) {
+    response.status = 202;  // of a leader that was asked
+  }
+  return response;
 }
 
 HttpResponse Api::forget_server(const Call& call) {

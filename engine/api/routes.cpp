@@ -51,10 +51,13 @@ HttpResponse bad_flag(std::string_view name) {
 
 namespace {
 
+// What the node protocol says where another node leads; clients are never told that.
+constexpr int kNotLeader = 421;
+
 // Whether a write's answer says that certainly nothing was changed, because nobody was there to take it.
 bool changed_nothing(const HttpResponse& response) {
   return is_unavailable(response.status, response.body) ||
-         (response.status == 503 && response.body.starts_with(cluster::kNoLeaderText));
+         (response.status == 503 && response.body.starts_with(cluster::kNoLeaderText)) || response.status == kNotLeader;
 }
 
 constexpr io::Duration kHandOverPoll = std::chrono::milliseconds(25);
@@ -79,7 +82,7 @@ HttpResponse Api::handle(const HttpRequest& request) {
 
 void Api::add_operations() {
   router_.add("GET", "/healthz", [this](const Call&) {
-    return parts_.readiness.is_stopping() ? error_response(503, "shutting down")
+    return parts_.readiness.is_leaving() ? error_response(503, "shutting down")
                                           : json_response(200, "{\"status\":\"ok\"}\n");
   });
   router_.add("GET", "/readyz", [this](const Call&) {
@@ -138,7 +141,7 @@ HttpResponse Api::write(const std::function<Reply()>& here, const cluster::Write
     const raft::Term seen = parts_.raft.core().term();
     HttpResponse response = parts_.raft.is_leader() ? to_response(here()) : to_response(parts_.forwarder.write(frames.payload, frames.older));
     if (!changed_nothing(response) || !wait_for_leadership(seen, response, give_up)) {
-      return response;
+      return response.status == kNotLeader ? to_response(unavailable_reply("leadership has just moved")) : response;
     }
     SOMETIMES("api: a write is tried again because leadership moved");
   }

@@ -266,6 +266,11 @@ void Controller::propose_mark(const DeadMark& mark, raft::Term term, io::Instant
     if (!record.ok() || !still_silent(mark, *record)) {
       return;
     }
+    // One that is in the log and not applied would be followed, and undone, by the mark.
+    if (parts_.newest_heartbeat(mark.id) > mark.last_heartbeat) {
+      SOMETIMES("controller: an older dead mark is dropped, a heartbeat is on its way");
+      return;
+    }
   }
   const Written written = write_in_term(parts_.proposer, term, dead_mark_command(mark, carries_heartbeat),
                                         std::min(deadline, parts_.env.after(kControllerWriteTimeout)));

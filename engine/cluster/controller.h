@@ -49,6 +49,8 @@ class Controller {
     EntryGate& gate;
     Servers& servers;
     std::function<NodeBacklog(const metastore::Member& member, io::Instant deadline)> ask_backlog;
+    // The newest heartbeat of a member that this leader has stamped, on record or on its way there; 0 for none. It must not wait.
+    std::function<int64_t(std::string_view id)> newest_heartbeat;
     // The last movement of topics or assignments; equal values: neither has changed.
     std::function<uint64_t()> last_change;
   };

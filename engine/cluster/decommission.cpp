@@ -47,6 +47,11 @@ Reply refusal_reply(std::string_view id, const std::vector<Blocked>& reasons) {
 // ---- The operator's word -----------------------------------------------------------------------------------------------------
 
 Reply Decommission::request(std::string_view id, bool cancel, io::Instant deadline) {
+  // A removal, once begun, is not taken back half way; and of two requests the second is judged by what the first has come to.
+  const AssignmentLock::Hold hold(parts_.assigner.lock(), AssignmentLock::Scope::any_topic, deadline);
+  if (!hold.is_held()) {
+    return unavailable_reply("partitions are being assigned");
+  }
   const raft::Term term = parts_.proposer.term();
   if (io::Status reached = parts_.proposer.barrier(std::min(deadline, parts_.env.after(kControllerBarrierTimeout))); !reached.ok()) {
     return unavailable_reply(reached.error().message);

@@ -3,7 +3,8 @@
 // Steps of one member, each found again from the state alone, so that a new leader goes on where the last one ended: drained by the
 // planner of moves; owns nothing and receives nothing; says itself that it holds nothing undelivered; hands leadership over where it leads
 // (the new leader goes on); leaves raft's configuration; its record is replaced by a tombstone (type 19). Between the last look at what
-// it owns and the tombstone the assignment lock is held, so nothing is placed on it behind the look's back.
+// it owns and the tombstone the assignment lock is held, so nothing is placed on it behind the look's back, and nobody takes the
+// decommission back: requests wait for the same lock.
 //
 // What keeps a member is told once when it changes (error where an operator is needed), and kept for the API and the metrics.
 // Fiber only. Source: narad/lifecycle.md section 12.

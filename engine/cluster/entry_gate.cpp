@@ -115,15 +115,17 @@ GateAnswer ClusterGate::judge(uint32_t type, io::Instant deadline) {
 }
 
 std::optional<HeldBack> ClusterGate::look(uint32_t type, io::Instant deadline) {
-  if (io::Status reached = reach_own_log(deadline); !reached.ok()) {
-    return unreadable(reached.error().message);
+  const io::Result<raft::Term> term = reach_own_log(deadline);
+  if (!term.ok()) {
+    return unreadable(term.error().message);
   }
   io::Result<std::vector<metastore::Member>> records = members(deadline);
   if (!records.ok()) {
     SOMETIMES("gate: the members cannot be read");
     return unreadable(records.error().to_text());
   }
-  if (!raft_.is_leader() || raft_.core().term() != term_) {
+  if (!raft_.is_leader() || raft_.core().term() != *term) {
+    SOMETIMES("gate: leadership was lost while the members were read");
     return unreadable("this node does not lead any more");
   }
   std::vector<std::string> servers;
@@ -133,22 +135,25 @@ std::optional<HeldBack> ClusterGate::look(uint32_t type, io::Instant deadline) {
   return hold_back(type, servers, *records, self_);
 }
 
-// A replica that has been elected may not have applied yet what others reported to the leaders before it.
-io::Status ClusterGate::reach_own_log(io::Instant deadline) {
+// A replica that has been elected may not have applied yet what others reported to the leaders before it. The term in which it has.
+io::Result<raft::Term> ClusterGate::reach_own_log(io::Instant deadline) {
   if (!raft_.is_leader()) {
     return io::fail(io::ErrorKind::busy, "this node does not lead");
   }
-  if (raft_.core().term() != term_) {
-    term_ = raft_.core().term();
+  // Of this request: what others ask meanwhile may be asked in a later term.
+  const raft::Term term = raft_.core().term();
+  if (term != term_) {
+    term_ = term;
     must_apply_ = raft_.core().last_index();
   }
   if (raft_.applied_index() >= must_apply_) {
-    return {};
+    return term;
   }
   SOMETIMES("gate: a new leader waits for its replica");
-  return raft_.wait_applied(must_apply_, deadline)
-             ? io::Status{}
-             : io::fail(io::ErrorKind::timed_out, "this leader has not applied yet what its log holds");
+  if (!raft_.wait_applied(must_apply_, deadline)) {
+    return io::fail(io::ErrorKind::timed_out, "this leader has not applied yet what its log holds");
+  }
+  return term;
 }
 
 // As they are now: a read that waited while entries were applied is made again.

@@ -94,7 +94,7 @@ class ClusterGate final : public EntryGate {
 
  private:
   std::optional<HeldBack> look(uint32_t type, io::Instant deadline);
-  io::Status reach_own_log(io::Instant deadline);
+  io::Result<raft::Term> reach_own_log(io::Instant deadline);
   io::Result<std::vector<metastore::Member>> members(io::Instant deadline);
   void note_held_back(uint32_t type, const HeldBack& held);
   void note_used(uint32_t type);

@@ -138,11 +138,37 @@ void JoinService::look_at_server(const std::string& id, JoinFacts& facts) const 
 
 // ---- Carrying out ------------------------------------------------------------------------------------------------------------
 
-NodeReply JoinService::decide_and_carry_out(const JoinClusterRequest& request) {
-  if (admitting_.locked()) {
-    SOMETIMES("join: an admission waits for another");
+// Held from construction to destruction, unless its time passed first.
+class JoinService::AdmissionTurn {
+ public:
+  AdmissionTurn(JoinService& service, io::Instant deadline) : service_(service) {
+    while (service_.is_admitting_) {
+      SOMETIMES("join: an admission waits for another");
+      if (!service_.admitted_.wait(deadline) && service_.is_admitting_) return;
+    }
+    is_held_ = service_.is_admitting_ = true;
   }
-  const io::MutexLock turn(admitting_);
+  ~AdmissionTurn() {
+    if (is_held_) {
+      service_.is_admitting_ = false;
+      service_.admitted_.notify_one();
+    }
+  }
+  AdmissionTurn(const AdmissionTurn&) = delete;
+  AdmissionTurn& operator=(const AdmissionTurn&) = delete;
+  bool is_held() const { return is_held_; }
+
+ private:
+  JoinService& service_;
+  bool is_held_ = false;
+};
+
+NodeReply JoinService::decide_and_carry_out(const JoinClusterRequest& request) {
+  const AdmissionTurn turn(*this, env_.after(kAdmissionWait));
+  if (!turn.is_held()) {
+    SOMETIMES("join: an admission gives up its turn");
+    return error_reply(503, kAdmissionFailed);
+  }
   JoinDecision decision = decide_join(request, look(request));
   if (decision.outcome == Outcome::readmit) {
     if (!readmit(request)) {

@@ -23,6 +23,9 @@ namespace engine::cluster {
 
 inline constexpr io::Duration kConfigurationTimeout = std::chrono::seconds(5);
 
+// How long a request waits for its turn: a joiner gives up on its call in a little more.
+inline constexpr io::Duration kAdmissionWait = std::chrono::seconds(5);
+
 class JoinService {
  public:
   // Keeps references. `own_types`: the newest entry type that this node's build applies.
@@ -37,6 +40,7 @@ class JoinService {
   JoinFacts look(const io::Result<JoinClusterRequest>& request);
   void read_records(const std::string& id, JoinFacts& facts);
   void look_at_server(const std::string& id, JoinFacts& facts) const;
+  class AdmissionTurn;
   NodeReply decide_and_carry_out(const JoinClusterRequest& request);
   NodeReply carry_out(const JoinClusterRequest& request, const JoinDecision& decision);
   bool readmit(const JoinClusterRequest& request);
@@ -51,7 +55,9 @@ class JoinService {
   metastore::Fsm& fsm_;
   Proposer& proposer_;
   const uint32_t own_types_;
-  io::Mutex admitting_;
+  // One admission at a time.
+  bool is_admitting_ = false;
+  io::Condition admitted_;
   raft::LogLimit older_lines_{std::chrono::minutes(1)};
 };
 

@@ -55,8 +55,12 @@ NodeReply MoveService::abort_move(std::string_view payload) {
   if (!request.ok()) {
     return invalid_request("abort move", request.error());
   }
-  return to_node_reply(
+  NodeReply reply = to_node_reply(
       admin_.abort_move_here(request->topic, request->partition, request->expected_target, env_.after(kWriteTimeout)));
+  if (reply.status == 202) {
+    reply.status = 200;  // HTTP's word for it; between nodes it is done
+  }
+  return reply;
 }
 
 NodeReply MoveService::get_assignment(std::string_view payload) {

@@ -83,6 +83,11 @@ NodeReply Registry::record(metastore::Member member) {
   return answer && answer->ok() ? NodeReply{204, {}, {}} : not_registered();
 }
 
+int64_t Registry::newest_given(std::string_view id) const {
+  const auto given = given_.find(std::string(id));
+  return given == given_.end() || term_ != proposer_.term() ? 0 : given->second;
+}
+
 io::Result<int64_t> Registry::next_stamp(const std::string& id, io::Instant deadline) {
   if (!proposer_.is_leader()) {
     return io::fail(io::ErrorKind::busy, "this node does not lead");
@@ -103,6 +108,11 @@ io::Result<int64_t> Registry::next_stamp(const std::string& id, io::Instant dead
   const io::Result<std::optional<metastore::Member>> stored = metastore::get_member(reader_, id, deadline);
   if (!stored.ok()) {
     return stored.error();
+  }
+  // A stamp of another leader's may stand beside what was read by now, also when this node leads again.
+  if (!proposer_.is_leader() || proposer_.term() != term || term_ != term) {
+    SOMETIMES("heartbeat: leadership was lost while it was stamped");
+    return io::fail(io::ErrorKind::busy, "leadership was lost");
   }
   // From here to the proposal nothing waits, so stamps are in the log in the order in which they are given.
   const int64_t clock = io::to_unix_seconds(env_.clock.wall());

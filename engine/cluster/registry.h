@@ -34,6 +34,9 @@ class Registry {
   // also since this node does not lead or does not know. Within kRegisterTimeout. Waits; throws Cancelled.
   NodeReply register_member(const io::Result<RegisterMemberRequest>& request);
 
+  // The newest stamp that was given to the member in the term under way, whether or not it is stored yet; 0 for none.
+  int64_t newest_given(std::string_view id) const;
+
  private:
   NodeReply record(metastore::Member member);
   // Behind a barrier once a term, so that the stored stamp is the newest.

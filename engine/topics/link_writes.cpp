@@ -50,23 +50,23 @@ Reply Manager::attach(std::string_view parent, const AttachRequest& request, con
   if (std::optional<Reply> wrong = why_not_attach(parent, request)) {
     return *std::move(wrong);
   }
-  return ground_.carry_out({parent, request.child}, deadline, [&](State) { return try_attach(parent, request, actor, deadline); });
+  return ground_.carry_out({parent, request.child}, deadline, [&](const Turn& turn) { return try_attach(parent, request, actor, turn); });
 }
 
-Attempt Manager::try_attach(std::string_view parent, const AttachRequest& request, const Actor& actor, io::Instant deadline) {
-  Ends ends = read_ends(parent, request.child, deadline);
+Attempt Manager::try_attach(std::string_view parent, const AttachRequest& request, const Actor& actor, const Turn& turn) {
+  Ends ends = read_ends(parent, request.child, turn.deadline);
   if (ends.failure) {
     return *std::move(ends.failure);
   }
-  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {ends.parent.get(), ends.child.get()}, deadline)) {
+  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {ends.parent.get(), ends.child.get()}, turn.deadline)) {
     return Attempt::refused(*std::move(denied));
   }
   const metastore::AttachChild link{std::string(parent), request.child, ground_.draw_id(), request.delay_ms, attach_offsets(*ends.parent)};
   const metastore::AttachChildIf entry{link, ends.parent->id, ends.child->id};
-  if (auto refused = foresee_refusal(metastore::encode_command(entry), deadline)) {
+  if (auto refused = foresee_refusal(metastore::encode_command(entry), turn.deadline)) {
     return *std::move(refused);
   }
-  const Outcome outcome = ground_.propose_either(entry, link, deadline);
+  const Outcome outcome = ground_.propose_either(entry, link, turn);
   if (!outcome.answer) {
     return Attempt::settled(outcome.failure);
   }
@@ -74,25 +74,25 @@ Attempt Manager::try_attach(std::string_view parent, const AttachRequest& reques
 }
 
 Reply Manager::detach(std::string_view parent, std::string_view child, const Actor& actor, io::Instant deadline) {
-  return ground_.carry_out({parent, child}, deadline, [&](State) { return try_detach(parent, child, actor, deadline); });
+  return ground_.carry_out({parent, child}, deadline, [&](const Turn& turn) { return try_detach(parent, child, actor, turn); });
 }
 
-Attempt Manager::try_detach(std::string_view parent, std::string_view child, const Actor& actor, io::Instant deadline) {
-  Ends ends = read_ends(parent, child, deadline);
+Attempt Manager::try_detach(std::string_view parent, std::string_view child, const Actor& actor, const Turn& turn) {
+  Ends ends = read_ends(parent, child, turn.deadline);
   if (ends.failure) {
     return *std::move(ends.failure);
   }
-  if (std::optional<Reply> denied = why_not_own_any(reader_, actor, {ends.parent.get(), ends.child.get()}, deadline)) {
+  if (std::optional<Reply> denied = why_not_own_any(reader_, actor, {ends.parent.get(), ends.child.get()}, turn.deadline)) {
     return Attempt::refused(*std::move(denied));
   }
   if (ends.child->is_remote_stub()) {
     return Attempt::settled(error_reply(501, "this release does not serve remote children"));
   }
   const metastore::DetachChildIf entry{std::string(parent), std::string(child), ends.parent->id, ends.child->id};
-  if (auto refused = foresee_refusal(metastore::encode_command(entry), deadline)) {
+  if (auto refused = foresee_refusal(metastore::encode_command(entry), turn.deadline)) {
     return *std::move(refused);
   }
-  const Outcome outcome = ground_.propose_either(entry, metastore::DetachChild{entry.parent, entry.child}, deadline);
+  const Outcome outcome = ground_.propose_either(entry, metastore::DetachChild{entry.parent, entry.child}, turn);
   return outcome.answer ? settle(*outcome.answer, Reply{204, ""}) : Attempt::settled(outcome.failure);
 }
 

@@ -94,16 +94,16 @@ class Manager {
   struct Alteration;
   struct SchemaStep;
 
-  Attempt try_create(const CreateRequest& request, const Actor& actor, Creation& progress, io::Instant deadline);
-  Outcome create_in_steps(const metastore::CreateTopicLinked& entry, io::Instant deadline);
-  Outcome undo_create(const metastore::Topic& topic, Outcome why, io::Instant deadline);
-  Attempt try_alter(std::string_view name, const AlterRequest& request, const Actor& actor, Alteration& progress, io::Instant deadline);
+  Attempt try_create(const CreateRequest& request, const Actor& actor, Creation& progress, const Turn& turn);
+  Outcome create_in_steps(const metastore::CreateTopicLinked& entry, const Turn& turn);
+  Outcome undo_create(const metastore::Topic& topic, Outcome why, const Turn& turn);
+  Attempt try_alter(std::string_view name, const AlterRequest& request, const Actor& actor, Alteration& progress, const Turn& turn);
   std::optional<Attempt> alter_record(const metastore::Topic& changed, const AlterRequest& request, Alteration& progress,
-                                      io::Instant deadline);
-  std::optional<Attempt> judge_schema(const metastore::Topic& topic, const AlterRequest& request, SchemaStep& step, io::Instant deadline);
-  Attempt try_remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, io::Instant deadline);
-  Attempt try_attach(std::string_view parent, const AttachRequest& request, const Actor& actor, io::Instant deadline);
-  Attempt try_detach(std::string_view parent, std::string_view child, const Actor& actor, io::Instant deadline);
+                                      const Turn& turn);
+  std::optional<Attempt> judge_schema(const metastore::Topic& topic, const AlterRequest& request, SchemaStep& step, const Turn& turn);
+  Attempt try_remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, const Turn& turn);
+  Attempt try_attach(std::string_view parent, const AttachRequest& request, const Actor& actor, const Turn& turn);
+  Attempt try_detach(std::string_view parent, std::string_view child, const Actor& actor, const Turn& turn);
 
   // The two ends of a link. A reply instead when one is missing (refused) or cannot be read.
   struct Ends {

@@ -114,24 +114,24 @@ Reply Manager::create(std::string_view body, const Actor& actor, io::Instant dea
     names.push_back(wanted.parent);
   }
   Creation progress;
-  return ground_.carry_out(names, deadline, [&](State) { return try_create(wanted, actor, progress, deadline); });
+  return ground_.carry_out(names, deadline, [&](const Turn& turn) { return try_create(wanted, actor, progress, turn); });
 }
 
-Attempt Manager::try_create(const CreateRequest& request, const Actor& actor, Creation& progress, io::Instant deadline) {
-  if (std::optional<Reply> denied = why_not_create(reader_, actor, request.name, deadline)) {
+Attempt Manager::try_create(const CreateRequest& request, const Actor& actor, Creation& progress, const Turn& turn) {
+  if (std::optional<Reply> denied = why_not_create(reader_, actor, request.name, turn.deadline)) {
     return Attempt::refused(*std::move(denied));
   }
   CreateTopicLinked entry;
   int32_t partitions = request.partitions;
   if (!request.parent.empty()) {
-    const io::Result<TopicPtr> parent = reader_.get_topic(request.parent, deadline);
+    const io::Result<TopicPtr> parent = reader_.get_topic(request.parent, turn.deadline);
     if (!parent.ok()) {
       return Attempt::settled(unreadable(parent.error()));
     }
     if (*parent == nullptr) {
       return Attempt::refused(topic_not_found());
     }
-    if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {parent->get()}, deadline)) {
+    if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {parent->get()}, turn.deadline)) {
       return Attempt::refused(*std::move(denied));
     }
     partitions = partitions == 0 ? (*parent)->partitions : partitions;
@@ -140,7 +140,7 @@ Attempt Manager::try_create(const CreateRequest& request, const Actor& actor, Cr
   }
   entry.topic = record_of(request, partitions, ground_.draw_id(), io::to_unix_seconds(ground_.env().clock.wall()), actor);
   entry.schema = request.schema;
-  const io::Result<Answer> foreseen = ground_.foresee(metastore::encode_command(entry), deadline);
+  const io::Result<Answer> foreseen = ground_.foresee(metastore::encode_command(entry), turn.deadline);
   if (!foreseen.ok()) {
     return Attempt::settled(unreadable(foreseen.error()));
   }
@@ -148,16 +148,16 @@ Attempt Manager::try_create(const CreateRequest& request, const Actor& actor, Cr
     return foreseen->code == Code::topic_changed ? Attempt::changed() : Attempt::refused(create_refused(*foreseen, request.name));
   }
   if (!progress.may_place) {
-    if (std::optional<Reply> refusal = placer_.ready_to_place(deadline)) {
+    if (std::optional<Reply> refusal = placer_.ready_to_place(turn.deadline)) {
       SOMETIMES("topics: no node takes new partitions");
       return Attempt::settled(*std::move(refusal));
     }
     progress.may_place = true;
-    return try_create(request, actor, progress, deadline);  // that may have waited: everything is read again
+    return try_create(request, actor, progress, turn);  // that may have waited: everything is read again
   }
-  const Outcome outcome = ground_.may_use(CreateTopicLinked::kType, deadline)
-                              ? ground_.propose(metastore::encode_command(entry), deadline)
-                              : create_in_steps(entry, deadline);
+  const Outcome outcome = ground_.may_use(CreateTopicLinked::kType, turn)
+                              ? ground_.propose(metastore::encode_command(entry), turn)
+                              : create_in_steps(entry, turn);
   if (!outcome.answer) {
     return Attempt::settled(outcome.failure);
   }
@@ -165,14 +165,14 @@ Attempt Manager::try_create(const CreateRequest& request, const Actor& actor, Cr
     return outcome.answer->code == Code::topic_changed ? Attempt::changed()
                                                        : Attempt::settled(create_refused(*outcome.answer, request.name));
   }
-  placer_.place(request.name, PlacementCause::created, deadline);
+  placer_.place(request.name, PlacementCause::created, turn.deadline);
   return Attempt::settled(topic_reply(201, as_linked(entry), false));
 }
 
 // The entries of every release. A step that is refused, or certainly not taken, is followed by a delete of what was made before it.
-Manager::Outcome Manager::create_in_steps(const CreateTopicLinked& entry, io::Instant deadline) {
+Manager::Outcome Manager::create_in_steps(const CreateTopicLinked& entry, const Turn& turn) {
   const std::string& name = entry.topic.name;
-  Outcome outcome = ground_.propose(metastore::encode_command(metastore::CreateTopic{entry.topic}), deadline);
+  Outcome outcome = ground_.propose(metastore::encode_command(metastore::CreateTopic{entry.topic}), turn);
   const auto went_on = [&] { return outcome.answer && outcome.answer->ok(); };
   if (!went_on()) {
     return outcome;
@@ -180,40 +180,40 @@ Manager::Outcome Manager::create_in_steps(const CreateTopicLinked& entry, io::In
   std::string schema = entry.schema;
   if (!schema.empty() && entry.link) {
     // The older entry compares histories byte by byte. The parent's version is equal in value, so it can be the child's as well.
-    const io::Result<std::optional<std::string>> parents = metastore::get_schema(reader_, entry.link->parent, 1, deadline);
+    const io::Result<std::optional<std::string>> parents = metastore::get_schema(reader_, entry.link->parent, 1, turn.deadline);
     schema = parents.ok() && *parents ? **parents : schema;
   }
   if (!schema.empty()) {
     SOMETIMES("topics: a create writes its schema by an entry of its own");
-    outcome = ground_.propose(metastore::encode_command(metastore::PutSchema{name, 1, schema}), deadline);
+    outcome = ground_.propose(metastore::encode_command(metastore::PutSchema{name, 1, schema}), turn);
     if (!went_on()) {
-      return undo_create(entry.topic, std::move(outcome), deadline);
+      return undo_create(entry.topic, std::move(outcome), turn);
     }
   }
   if (entry.link) {
     SOMETIMES("topics: a create links its parent by an entry of its own");
     const metastore::ParentLink& link = *entry.link;
     outcome = ground_.propose(
-        metastore::encode_command(metastore::AttachChild{link.parent, name, link.epoch, link.delay_ms, link.offsets}), deadline);
+        metastore::encode_command(metastore::AttachChild{link.parent, name, link.epoch, link.delay_ms, link.offsets}), turn);
     if (!went_on()) {
-      return undo_create(entry.topic, std::move(outcome), deadline);
+      return undo_create(entry.topic, std::move(outcome), turn);
     }
   }
   return outcome;
 }
 
-Manager::Outcome Manager::undo_create(const Topic& topic, Outcome why, io::Instant deadline) {
+Manager::Outcome Manager::undo_create(const Topic& topic, Outcome why, const Turn& turn) {
   if (!why.answer && why.may_be_appended) {
     // It may still be done: what is deleted now might be a whole topic.
     SOMETIMES("topics: half a create is left, since the rest may still come");
     return why;
   }
   // Read again before it is undone: the name may be another's by now.
-  const io::Result<TopicPtr> left = reader_.get_topic(topic.name, deadline);
+  const io::Result<TopicPtr> left = reader_.get_topic(topic.name, turn.deadline);
   Outcome undone;
   if (left.ok() && *left != nullptr && (*left)->id == topic.id) {
     SOMETIMES("topics: half a create is taken back");
-    undone = ground_.propose(metastore::encode_command(metastore::DeleteTopic{topic.name}), deadline);
+    undone = ground_.propose(metastore::encode_command(metastore::DeleteTopic{topic.name}), turn);
   }
   const bool is_gone = (left.ok() && (*left == nullptr || (*left)->id != topic.id)) || (undone.answer && undone.answer->ok());
   if (is_gone) {
@@ -246,12 +246,18 @@ Reply Manager::alter(std::string_view name, std::string_view body, const Actor& 
   }
   const AlterRequest& wanted = std::get<AlterRequest>(request);
   Alteration progress;
-  return ground_.carry_out({name}, deadline, [&](State) { return try_alter(name, wanted, actor, progress, deadline); });
+  Reply reply = ground_.carry_out({name}, deadline, [&](const Turn& turn) { return try_alter(name, wanted, actor, progress, turn); });
+  if (progress.has_record && is_unavailable(reply.status, reply.body)) {
+    // Nothing came of the rest, but the record is changed: asking the same again is not what would have been asked at first.
+    SOMETIMES("topics: half a change of a topic has no leader for its rest");
+    return outcome_unknown_reply();
+  }
+  return reply;
 }
 
 Attempt Manager::try_alter(std::string_view name, const AlterRequest& request, const Actor& actor, Alteration& progress,
-                           io::Instant deadline) {
-  const io::Result<TopicPtr> stored = reader_.get_topic(name, deadline);
+                           const Turn& turn) {
+  const io::Result<TopicPtr> stored = reader_.get_topic(name, turn.deadline);
   if (!stored.ok()) {
     return Attempt::settled(unreadable(stored.error()));
   }
@@ -261,7 +267,7 @@ Attempt Manager::try_alter(std::string_view name, const AlterRequest& request, c
   if (progress.has_record && (*stored)->id != progress.id) {
     return Attempt::settled(topic_changed_reply());
   }
-  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {stored->get()}, deadline)) {
+  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {stored->get()}, turn.deadline)) {
     return Attempt::refused(*std::move(denied));
   }
   Topic changed = **stored;
@@ -275,30 +281,30 @@ Attempt Manager::try_alter(std::string_view name, const AlterRequest& request, c
           invalid_argument("partitions must be more than the topic has (" + std::to_string(changed.partitions) + ")"));
     }
     changed.partitions = request.partitions.value_or(changed.partitions);
-    if (auto refused = foresee_refusal(metastore::encode_command(metastore::UpdateTopicIf{changed, changed.id}), deadline)) {
+    if (auto refused = foresee_refusal(metastore::encode_command(metastore::UpdateTopicIf{changed, changed.id}), turn.deadline)) {
       return *std::move(refused);
     }
   }
   SchemaStep schema;
-  if (auto refused = judge_schema(changed, request, schema, deadline)) {
+  if (auto refused = judge_schema(changed, request, schema, turn)) {
     return *std::move(refused);
   }
   if (writes_record && request.partitions && !progress.may_place) {
-    if (std::optional<Reply> refusal = placer_.ready_to_place(deadline)) {
+    if (std::optional<Reply> refusal = placer_.ready_to_place(turn.deadline)) {
       SOMETIMES("topics: no node takes new partitions");
       return Attempt::settled(*std::move(refusal));
     }
     progress.may_place = true;
-    return try_alter(name, request, actor, progress, deadline);  // that may have waited: everything is read again
+    return try_alter(name, request, actor, progress, turn);  // that may have waited: everything is read again
   }
   if (writes_record) {
-    if (auto ended = alter_record(changed, request, progress, deadline)) {
+    if (auto ended = alter_record(changed, request, progress, turn)) {
       return *std::move(ended);
     }
   }
   if (schema.entry) {
     const metastore::PutSchemaIf& entry = *schema.entry;
-    const Outcome outcome = ground_.propose_either(entry, metastore::PutSchema{entry.topic, entry.version, entry.schema}, deadline);
+    const Outcome outcome = ground_.propose_either(entry, metastore::PutSchema{entry.topic, entry.version, entry.schema}, turn);
     if (!outcome.answer) {
       return Attempt::settled(outcome.failure);
     }
@@ -311,9 +317,9 @@ Attempt Manager::try_alter(std::string_view name, const AlterRequest& request, c
 
 // Nullopt once the record is written.
 std::optional<Attempt> Manager::alter_record(const Topic& changed, const AlterRequest& request, Alteration& progress,
-                                             io::Instant deadline) {
+                                             const Turn& turn) {
   const Outcome outcome =
-      ground_.propose_either(metastore::UpdateTopicIf{changed, changed.id}, metastore::UpdateTopic{changed}, deadline);
+      ground_.propose_either(metastore::UpdateTopicIf{changed, changed.id}, metastore::UpdateTopic{changed}, turn);
   if (!outcome.answer) {
     return Attempt::settled(outcome.failure);
   }
@@ -323,19 +329,19 @@ std::optional<Attempt> Manager::alter_record(const Topic& changed, const AlterRe
   progress.has_record = true;
   progress.id = changed.id;
   if (request.partitions) {
-    placer_.place(changed.name, PlacementCause::grown, deadline);
+    placer_.place(changed.name, PlacementCause::grown, turn.deadline);
   }
   return std::nullopt;
 }
 
-std::optional<Attempt> Manager::judge_schema(const Topic& topic, const AlterRequest& request, SchemaStep& step, io::Instant deadline) {
+std::optional<Attempt> Manager::judge_schema(const Topic& topic, const AlterRequest& request, SchemaStep& step, const Turn& turn) {
   if (!request.schema) {
     return std::nullopt;
   }
   if (topic.role == metastore::Role::child) {
     return Attempt::refused(refused_reply(metastore::refuse(Code::fanout_schema_managed, "topic " + topic.name)));
   }
-  const io::Result<metastore::SchemaHead> head = metastore::get_schema_head(reader_, topic.name, deadline);
+  const io::Result<metastore::SchemaHead> head = metastore::get_schema_head(reader_, topic.name, turn.deadline);
   if (!head.ok()) {
     return Attempt::settled(unreadable(head.error()));
   }
@@ -345,7 +351,7 @@ std::optional<Attempt> Manager::judge_schema(const Topic& topic, const AlterRequ
                                                  std::to_string(*request.schema_base_version)));
   }
   if (head->versions > 0) {
-    const io::Result<std::optional<std::string>> latest = metastore::get_schema(reader_, topic.name, head->versions, deadline);
+    const io::Result<std::optional<std::string>> latest = metastore::get_schema(reader_, topic.name, head->versions, turn.deadline);
     if (!latest.ok()) {
       return Attempt::settled(unreadable(latest.error()));
     }
@@ -362,17 +368,17 @@ std::optional<Attempt> Manager::judge_schema(const Topic& topic, const AlterRequ
     }
   }
   step.entry.emplace(metastore::PutSchemaIf{topic.name, head->versions + 1, *request.schema, topic.id});
-  return foresee_refusal(metastore::encode_command(*step.entry), deadline);
+  return foresee_refusal(metastore::encode_command(*step.entry), turn.deadline);
 }
 
 // ---- Delete ----------------------------------------------------------------------------------------------------------------
 
 Reply Manager::remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, io::Instant deadline) {
-  return ground_.carry_out({name}, deadline, [&](State) { return try_remove(name, id, actor, deadline); });
+  return ground_.carry_out({name}, deadline, [&](const Turn& turn) { return try_remove(name, id, actor, turn); });
 }
 
-Attempt Manager::try_remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, io::Instant deadline) {
-  const io::Result<TopicPtr> stored = reader_.get_topic(name, deadline);
+Attempt Manager::try_remove(std::string_view name, const std::optional<std::string>& id, const Actor& actor, const Turn& turn) {
+  const io::Result<TopicPtr> stored = reader_.get_topic(name, turn.deadline);
   if (!stored.ok()) {
     return Attempt::settled(unreadable(stored.error()));
   }
@@ -383,14 +389,14 @@ Attempt Manager::try_remove(std::string_view name, const std::optional<std::stri
   if (id && !id->empty() && *id != topic.id) {
     return Attempt::refused(topic_changed_reply());
   }
-  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {&topic}, deadline)) {
+  if (std::optional<Reply> denied = why_not_own_all(reader_, actor, {&topic}, turn.deadline)) {
     return Attempt::refused(*std::move(denied));
   }
   if (topic.is_remote_stub()) {
     return Attempt::settled(error_reply(501, "this release does not serve remote children"));
   }
   const Outcome outcome =
-      ground_.propose_either(metastore::DeleteTopicIf{topic.name, topic.id}, metastore::DeleteTopic{topic.name}, deadline);
+      ground_.propose_either(metastore::DeleteTopicIf{topic.name, topic.id}, metastore::DeleteTopic{topic.name}, turn);
   return outcome.answer ? settle(*outcome.answer, Reply{204, ""}) : Attempt::settled(outcome.failure);
 }
 

@@ -183,19 +183,21 @@ WriteGround::WriteGround(io::Env& env, metastore::Reader& reader, Proposer& prop
 WriteGround::~WriteGround() = default;
 
 Reply WriteGround::carry_out(const std::vector<std::string_view>& names, io::Instant deadline,
-                             const std::function<Attempt(State)>& attempt) {
+                             const std::function<Attempt(const Turn&)>& attempt) {
   NameLocks locks(*this, names);
   if (!locks.acquire(deadline)) {
     return unavailable_reply("another request holds the topic's name");
   }
-  State state = State::trusted;
+  Turn turn;
+  turn.deadline = deadline;
   bool has_met_change = false;
   while (true) {
     if (io::Status trusted = trust_local_state(deadline); !trusted.ok()) {
       return unavailable_reply(trusted.error().message);
     }
-    Attempt tried = attempt(state);
-    if (tried.kind == Attempt::Kind::settled || (tried.kind == Attempt::Kind::refused && state == State::confirmed)) {
+    turn.term = proposer_.term();  // nothing has waited since it was found to be trusted
+    Attempt tried = attempt(turn);
+    if (tried.kind == Attempt::Kind::settled || (tried.kind == Attempt::Kind::refused && turn.state == State::confirmed)) {
       return std::move(tried.reply);
     }
     if (tried.kind == Attempt::Kind::changed) {
@@ -212,7 +214,7 @@ Reply WriteGround::carry_out(const std::vector<std::string_view>& names, io::Ins
     if (io::Status reached = proposer_.barrier(std::min(deadline, env_.after(kBarrierTimeout))); !reached.ok()) {
       return unavailable_reply(reached.error().message);
     }
-    state = State::confirmed;
+    turn.state = State::confirmed;
   }
 }
 
@@ -251,9 +253,13 @@ io::Result<Answer> WriteGround::foresee(const std::string& command, io::Instant 
   return result.answer;
 }
 
-WriteGround::Outcome WriteGround::propose(std::string command, io::Instant deadline) {
+WriteGround::Outcome WriteGround::propose(std::string command, const Turn& turn) {
+  if (proposer_.term() != turn.term) {
+    SOMETIMES("topics: a write outlives the term that it was judged in");
+    return {std::nullopt, unavailable_reply("leadership was lost"), false};
+  }
   Distrust unsettled(*this);
-  Proposed proposed = proposer_.propose(std::move(command), std::min(deadline, env_.after(kProposeTimeout)));
+  Proposed proposed = proposer_.propose(std::move(command), std::min(turn.deadline, env_.after(kProposeTimeout)));
   if (proposed.outcome != Proposed::Outcome::unknown) {
     unsettled.settle();
   }

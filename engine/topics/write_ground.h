@@ -34,6 +34,15 @@ inline constexpr io::Duration kBarrierTimeout = std::chrono::seconds(5);
 // `confirmed`: a barrier within this request, needed to refuse on.
 enum class State { trusted, confirmed };
 
+// What one try goes by.
+struct Turn {
+  State state = State::trusted;
+  // In which the replica was found to be trusted. What the try proposes is proposed by the leader of that term or not at all: an entry that
+  // carries no comparison of its own (the older ones) would otherwise be judged by rows that a leader in between has changed.
+  raft::Term term = 0;
+  io::Instant deadline{};
+};
+
 // What one try of a write came to.
 struct Attempt {
   enum class Kind {
@@ -64,7 +73,7 @@ class WriteGround {
 
   // Carries a write out that concerns `names`: with their locks held, tries until an attempt is settled or refused on confirmed state.
   // At most two tries meet a change; then 409. 503 when the locks or a barrier are not reached by `deadline`. Fiber only; throws Cancelled.
-  Reply carry_out(const std::vector<std::string_view>& names, io::Instant deadline, const std::function<Attempt(State)>& attempt);
+  Reply carry_out(const std::vector<std::string_view>& names, io::Instant deadline, const std::function<Attempt(const Turn&)>& attempt);
 
   // What a leader does before it answers from its own replica: a barrier where one is due. Ok, or why it cannot be trusted now.
   io::Status trust_local_state(io::Instant deadline);
@@ -81,12 +90,12 @@ class WriteGround {
     bool may_be_appended = false;  // false: it is certainly in no log
   };
   template <typename Newer, typename Older>
-  Outcome propose_either(const Newer& newer, const Older& older, io::Instant deadline) {
-    return gate_.may_use(Newer::kType, deadline) ? propose(metastore::encode_command(newer), deadline)
-                                                 : propose(metastore::encode_command(older), deadline);
+  Outcome propose_either(const Newer& newer, const Older& older, const Turn& turn) {
+    return may_use(Newer::kType, turn) ? propose(metastore::encode_command(newer), turn)
+                                       : propose(metastore::encode_command(older), turn);
   }
-  bool may_use(metastore::EntryType type, io::Instant deadline) { return gate_.may_use(type, deadline); }
-  Outcome propose(std::string command, io::Instant deadline);
+  bool may_use(metastore::EntryType type, const Turn& turn) { return gate_.may_use(type, turn.deadline); }
+  Outcome propose(std::string command, const Turn& turn);
 
   // 16 hexadecimal digits: of an incarnation or a link.
   std::string draw_id();

@@ -36,6 +36,7 @@ class FakeServers final : public engine::cluster::Servers {
   std::string_view self() const override { return id; }
   io::Status remove(std::string_view who, io::Instant) override {
     removed.emplace_back(who);
+    if (const auto hook = during_remove) hook();  // a copy: it may take itself away
     if (!remove_status.ok()) return remove_status;
     std::erase_if(servers, [&](const engine::cluster::ServerFact& server) { return server.id == who; });
     return {};
@@ -53,6 +54,7 @@ class FakeServers final : public engine::cluster::Servers {
   std::vector<engine::cluster::ServerFact> servers;
   std::vector<std::string> removed;
   io::Status remove_status;
+  std::function<void()> during_remove;
   io::Status hand_over_status;
   int hand_overs = 0;
 };

@@ -21,6 +21,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   // ---- Reader --------------------------------------------------------------------------------------------------------------
   io::Result<std::shared_ptr<const engine::metastore::Topic>> get_topic(std::string_view name, io::Instant) override {
     ++reads;
+    if (const auto hook = during_read) {  // a copy: it may take itself away
+      hook();
+    }
     if (read_error) {
       return *read_error;
     }
@@ -42,6 +45,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   }
   io::Result<std::vector<std::string>> names_like(std::string_view name, io::Instant) override {
     ++reads;
+    if (const auto hook = during_read) {  // a copy: it may take itself away
+      hook();
+    }
     if (read_error) {
       return *read_error;
     }
@@ -52,6 +58,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
 
   io::Result<std::optional<std::string>> get_row(engine::metastore::Bucket bucket, std::string_view key, io::Instant) override {
     ++reads;
+    if (const auto hook = during_read) {  // a copy: it may take itself away
+      hook();
+    }
     if (read_error) {
       return *read_error;
     }
@@ -60,6 +69,9 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   io::Result<std::vector<Row>> list_rows(engine::metastore::Bucket bucket, std::string_view prefix, std::string_view after, size_t limit,
                                          io::Instant) override {
     ++reads;
+    if (const auto hook = during_read) {  // a copy: it may take itself away
+      hook();
+    }
     if (read_error) {
       return *read_error;
     }
@@ -122,6 +134,7 @@ class MemoryMetastore final : public engine::metastore::Reader, public engine::P
   std::optional<io::Error> read_error;
   std::function<void()> before_propose;
   std::function<void()> during_barrier;
+  std::function<void()> during_read;
   int proposals = 0;
   int barriers = 0;
   int reads = 0;

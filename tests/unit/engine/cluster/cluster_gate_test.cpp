@@ -180,4 +180,27 @@ TEST_F(ClusterGateTest, AReadThatEntriesOvertookIsMadeAgain) {
   EXPECT_EQ((*asked)->holder, cluster[f].machine->name()) << "and not what it had reported when the first read began";
 }
 
+// Two requests wait at one gate, the first since an earlier term of the same leader's.
+TEST_F(ClusterGateTest, AnAnswerOfATermThatHasPassedIsNone) {
+  GateWorld cluster(17);
+  const size_t leader = cluster.lead();
+  ASSERT_TRUE(cluster.report_all());
+  ASSERT_TRUE(cluster.all_level());
+  io::Env& env = cluster[leader].machine->process()->env();
+  BentReader reader(*cluster[leader].fsm);
+  reader.waits = 20s;
+  engine::cluster::ClusterGate gate(env, reader, *cluster[leader].server, {cluster[leader].machine->name(), "3.2.0", 37});
+  auto first = cluster.begin(leader, [&] { return gate.judge(33, env.after(40s)); });
+  cluster.world.run_for(100ms);
+  ASSERT_TRUE(cluster.make_leader((leader + 1) % 3));
+  ASSERT_TRUE(cluster.make_leader(leader));
+  ASSERT_TRUE(cluster.report_all());
+  auto second = cluster.begin(leader, [&] { return gate.judge(33, env.after(5s)); });
+  ASSERT_TRUE(cluster.run_until([&] { return second->has_value(); }, 10s));
+  EXPECT_TRUE((*second)->may_use);
+  ASSERT_FALSE(first->has_value());
+  ASSERT_TRUE(cluster.run_until([&] { return first->has_value(); }, 40s));
+  EXPECT_FALSE((*first)->may_use) << "what it read is of a term in which others led since";
+}
+
 }  // namespace

@@ -18,6 +18,7 @@ struct ControllerTest : testing::Test, tests::ControllerParts {
   std::unique_ptr<Controller> controller;
   NodeBacklog backlog{NodeBacklog::Kind::told, 0, 0, ""};
   uint64_t change = 0;
+  int64_t heartbeat_on_its_way = 0;
 
   ControllerTest() { servers.have({"n1", "n2", "n3"}); }
 
@@ -26,6 +27,7 @@ struct ControllerTest : testing::Test, tests::ControllerParts {
     EXPECT_TRUE(run([&](io::Env& given) {
       controller = std::make_unique<Controller>(Controller::Parts{given, store, store, gate, servers,
                                                                   [this](const metastore::Member&, io::Instant) { return backlog; },
+                                                                  [this](std::string_view) { return heartbeat_on_its_way; },
                                                                   [this] { return ++change; }});
       io::with_scope([&](io::Scope& scope) {
         scope.spawn("controller/run", [&] { controller->run(); });
@@ -326,6 +328,20 @@ TEST_F(ControllerTest, TheOlderMarkLooksOnceMore) {
   });
 }
 
+// The heartbeat is in the log and not applied: the mark would come behind it, and undo it.
+TEST_F(ControllerTest, TheOlderMarkIsDroppedWhileAHeartbeatIsOnItsWay) {
+  gate.newest = 22;
+  for (const char* id : {"n1", "n2", "n3"}) member(make_member(id));
+  test([&] {
+    heartbeat_on_its_way = find_member("n3")->last_heartbeat + 1;
+    beat_for(45s, {"n1", "n2"});
+    EXPECT_FALSE(is_dead("n3"));
+    heartbeat_on_its_way = find_member("n3")->last_heartbeat;
+    beat_for(45s, {"n1", "n2"});
+    EXPECT_TRUE(is_dead("n3"));
+  });
+}
+
 // ---- Moves and members that leave --------------------------------------------------------------------------------------------------
 
 TEST_F(ControllerTest, AMemberThatArrivesIsGivenItsShare) {
@@ -367,6 +383,40 @@ TEST_F(ControllerTest, AMemberThatDrainsLosesItsPartitionsLeavesRaftAndLeavesATo
     EXPECT_EQ(find_member("n4"), std::nullopt);
     EXPECT_TRUE(*metastore::get_tombstone(store, "n4"));
     EXPECT_TRUE(controller->decommission().blocked().empty());
+  });
+}
+
+TEST_F(ControllerTest, ARemovalThatHasBegunIsNotTakenBack) {
+  for (const char* id : {"n1", "n2", "n3"}) member(make_member(id));
+  member(make_draining("n4"));
+  servers.have({"n1", "n2", "n3", "n4"});
+  test([&] {
+    io::with_scope([&](io::Scope& scope) {
+      std::optional<int> cancelled;
+      servers.during_remove = [&] {
+        servers.during_remove = nullptr;
+        scope.spawn("operator", [&] { cancelled = controller->decommission().request("n4", true, io::kNever).status; });
+        io::sleep_for(500ms);
+        EXPECT_EQ(cancelled, std::nullopt) << "it waits for what the removal comes to";
+      };
+      beat_for(25s, {"n1", "n2", "n3", "n4"});
+      EXPECT_EQ(servers.removed, std::vector<std::string>{"n4"});
+      EXPECT_EQ(cancelled, 404) << "204 would be a promise that is not kept";
+    });
+  });
+}
+
+TEST_F(ControllerTest, OfTwoDecommissionsAtOnceTheGuardsSeeBoth) {
+  for (const char* id : {"n1", "n2", "n3", "n4"}) member(make_member(id));
+  servers.have({"n1", "n2", "n3", "n4"});
+  test([&] {
+    std::vector<int> statuses;
+    io::with_scope([&](io::Scope& scope) {
+      for (const char* id : {"n3", "n4"}) {
+        scope.spawn("operator", [&, id] { statuses.push_back(controller->decommission().request(id, false, io::kNever).status); });
+      }
+    });
+    EXPECT_EQ(statuses, (std::vector<int>{204, 409})) << "three voters must be left";
   });
 }
 

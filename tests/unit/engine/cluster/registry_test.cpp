@@ -71,6 +71,23 @@ TEST_F(RegistryTest, EachRefusalHasItsStatusAndText) {
   });
 }
 
+// What another leader stamped in between is not in what was read.
+TEST_F(RegistryTest, AStampOfATermThatHasPassedIsNotProposed) {
+  run([&](io::Env&, Registry& registry) {
+    ASSERT_EQ(registry.register_member(heartbeat()).status, 204);
+    EXPECT_EQ(registry.newest_given("n1"), stored().last_heartbeat);
+    const int proposed = store.proposals;
+    store.during_read = [&] {
+      store.current_term += 2;  // deposed, and elected again
+      store.during_read = nullptr;
+    };
+    EXPECT_EQ(registry.register_member(heartbeat()).status, 409);
+    EXPECT_EQ(store.proposals, proposed);
+    EXPECT_EQ(registry.newest_given("n1"), 0) << "none in this term";
+    EXPECT_EQ(registry.register_member(heartbeat()).status, 204);
+  });
+}
+
 TEST_F(RegistryTest, FieldsAreTrimmedAndAnEmptyStatusIsAlive) {
   run([&](io::Env&, Registry& registry) {
     RegisterMemberRequest request{" n1\t", " n1:7942 ", "\nn1:7943", "", 0, {{" 3.2.0 ", 37}}};

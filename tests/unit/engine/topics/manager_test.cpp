@@ -178,6 +178,35 @@ TEST_F(ManagerTest, ARefusalRestsOnABarrierWithinTheRequest) {
   });
 }
 
+// The older entries carry no comparison: one that was judged before another leader's changes must not follow them.
+TEST_F(ManagerTest, AWriteIsNotProposedInALaterTermThanItWasJudgedIn) {
+  gate.newest = 22;
+  run([&] {
+    create("a");
+    create("b");
+    ASSERT_EQ(attach("a", "b").status, 200);
+    create("c");
+    const std::pair<const char*, std::function<Reply()>> writes[] = {
+        {"create", [&] { return create("d"); }},        {"alter", [&] { return alter("a", R"({"retention_ms":3600000})"); }},
+        {"detach", [&] { return detach("a", "b"); }},    {"attach", [&] { return attach("a", "c"); }},
+        {"remove", [&] { return remove("c"); }},
+    };
+    for (const auto& [what, write] : writes) {
+      SCOPED_TRACE(what);
+      const int proposed = store.proposals;
+      store.during_read = [&] {
+        ++store.current_term;  // deposed, and elected again
+        store.during_read = nullptr;
+      };
+      const Reply reply = write();
+      EXPECT_EQ(reply.status, 503) << reply.body;
+      EXPECT_TRUE(engine::is_unavailable(reply.status, reply.body)) << reply.body;
+      EXPECT_EQ(store.proposals, proposed);
+      EXPECT_LT(write().status, 300) << "judged anew, it is proposed";
+    }
+  });
+}
+
 TEST_F(ManagerTest, AFailedBarrierIsUnavailable) {
   store.barrier_status = io::fail(io::ErrorKind::timed_out, "no quorum");
   run([&] {

@@ -83,6 +83,20 @@ TEST_P(SchemaWritesTest, RecordAndSchemaAreTwoEntries) {
   });
 }
 
+TEST_P(SchemaWritesTest, ARecordWhoseSchemaFoundNoLeaderIsNotCalledUnchanged) {
+  run([&] {
+    create("a");
+    store.fate = [](uint32_t type) { return type == 4 || type == 26 ? Outcome::not_leader : Outcome::applied; };
+    const Reply reply = alter("a", R"({"partitions":5,"schema":true})");
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_NE(reply.body.find(engine::kOutcomeUnknownText), std::string::npos) << reply.body;
+    EXPECT_FALSE(engine::is_unavailable(reply.status, reply.body)) << "whoever forwards it would ask for the five partitions again";
+    EXPECT_EQ(stored("a").partitions, 5);
+    const Reply untouched = alter("a", R"({"schema":true})");
+    EXPECT_TRUE(engine::is_unavailable(untouched.status, untouched.body)) << untouched.body;
+  });
+}
+
 TEST_P(SchemaWritesTest, ChildrenFollowTheirParentAndAreNotWrittenThemselves) {
   run([&] {
     create("p");
