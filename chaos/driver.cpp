@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "chaos/operator_calls.h"
 #include "io/probe.h"
 #include "raft/log_format.h"
 #include "raft/snapshot_format.h"
@@ -20,7 +21,11 @@ constexpr int kLossTries = 30;
 constexpr io::Duration kLossRetry = 300ms;
 
 Store store_of(const Decision& decision) {
-  return decision.store == "raft" ? Store::raft : decision.store == "images" ? Store::images : Store::metastore;
+  return decision.store == "raft"     ? Store::raft
+         : decision.store == "images" ? Store::images
+         : decision.store == "log"    ? Store::log
+         : decision.store == "term"   ? Store::term
+                                      : Store::metastore;
 }
 
 bool fits(Trigger trigger, sim::Moment moment) {
@@ -198,6 +203,12 @@ void Driver::strike(const Decision& decision, int moment_node) {
       if (!nodes.empty()) {
         administrator_.take_out(nodes.front(), decision.span);
       }
+      return;
+    case Kind::decommission:
+      if (!nodes.empty()) depart(decision, nodes.front(), kLossTries);
+      return;
+    case Kind::abort_moves:
+      for (const int node : nodes) abort_stuck_moves(world_, node);
       return;
     case Kind::wall_jump:
     case Kind::drift: return strike_clock(decision, nodes);
@@ -593,6 +604,14 @@ void Driver::lose_for_good(const Decision& decision, int node, int other, int tr
   }
 }
 
+// Likewise.
+void Driver::depart(const Decision& decision, int node, int tries) {
+  if (is_healed_ || departures_.begin(node, decision.span, decision.down, decision.times > 1) || tries <= 1) {
+    return;
+  }
+  after(kLossRetry, [this, &decision, node, tries] { depart(decision, node, tries - 1); });
+}
+
 void Driver::strike_clock(const Decision& decision, const std::vector<int>& nodes) {
   for (const int node : nodes) {
     io::sim::MachineClock& clock = world_.machine(node).clock();
@@ -633,6 +652,7 @@ void Driver::heal() {
   }
   stores_.restore();
   administrator_.restore();
+  departures_.restore();
   world_.note_trouble(world_.now() + kEcho);
 }
 

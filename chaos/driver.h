@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chaos/administrator.h"
+#include "chaos/departures.h"
 #include "chaos/disk_work.h"
 #include "chaos/plan.h"
 #include "chaos/stores.h"
@@ -48,6 +49,7 @@ class Driver {
   void strike_network(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws, int moment_node);
   void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
   void lose_for_good(const Decision& decision, int node, int other, int tries);
+  void depart(const Decision& decision, int node, int tries);
   void strike_clock(const Decision& decision, const std::vector<int>& nodes);
   void roll(const Decision& decision);
   void change_release(int node, const sim::Release& release, io::Duration down);
@@ -63,6 +65,7 @@ class Driver {
   const Plan& plan_;
   Administrator administrator_{world_};
   Stores stores_{world_, [this](int node) { return is_damaged(node); }};
+  Departures departures_{world_, administrator_, stores_};
   std::vector<Armed> armed_;
   std::deque<DiskWork> work_;  // by node
   std::vector<io::Instant> snapshot_damaged_until_;  // by node: one bit at a time, so that each is right again

@@ -42,6 +42,8 @@ std::string_view kind_name(Kind kind) {
     case Kind::wall_jump: return "wall_jump";
     case Kind::transfer: return "transfer";
     case Kind::take_out: return "take_out";
+    case Kind::decommission: return "decommission";
+    case Kind::abort_moves: return "abort_moves";
     case Kind::drift: return "drift";
   }
   return "";

@@ -58,6 +58,9 @@ enum class Kind {
   wall_jump,   // node, by: the calendar clock moves
   transfer,    // node, peers: `node` is asked to hand leadership over, to the first of `peers`
   take_out,    // node, for: an operator demotes and removes the node, and after `for` adds and promotes it again
+  decommission,  // node, for, down, times: an operator decommissions the node, cancels after `for`, and brings one that is out back on an
+                 // empty volume after `down`; with times=2 it is started with its old one first
+  abort_moves,   // node: an operator aborts, through the node, the moves whose destination is not alive
   drift,       // node, rate, for: both clocks run that many ppm fast (negative: slow)
 };
 
@@ -98,7 +101,7 @@ struct Decision {
   std::string way;    // one, both
   std::string shape;  // half, ring, isolate, bridge
   std::string op;     // read, write, sync
-  std::string store;  // raft, metastore, images
+  std::string store;  // raft, metastore, images, log, term
   std::string how;    // kill, power_loss
   std::string work;   // the names of disk_work.h: append, compaction, ...
   std::string fault;  // kill, power_loss, no_space, error, stall

@@ -64,6 +64,27 @@ class Drawer {
     plan_.setup.safety = between_ms(draws, 60'000, 100'000);
     plan_.setup.healing = 60s;
     draw_growth();
+    draw_departures();
+  }
+
+  // A cluster large enough to lose a node for good, and quiet enough that it comes to that: a decommission takes three passes of the
+  // controller, each a quorum and the member's own word.
+  void draw_departures() {
+    Stream draws = stream("departures");
+    if (draws.below(10) != 0 || plan_.setup.initial != 0) {
+      return;
+    }
+    is_quiet_ = true;
+    plan_.setup.nodes = 4 + draws.below(2);
+    plan_.setup.safety = between_ms(draws, 90'000, 130'000);
+    for (io::Duration at = between_ms(draws, 8'000, 15'000); at < plan_.setup.safety - 20s; at += between_ms(draws, 15'000, 60'000)) {
+      Decision decision;
+      decision.id = next_id(plan_);
+      decision.at = at;
+      decision.kind = Kind::decommission;
+      fill(decision, draws);
+      plan_.decisions.push_back(std::move(decision));
+    }
   }
 
   // A cluster that begins with one node or three, and grows to five.
@@ -304,6 +325,15 @@ class Drawer {
         decision.span = pick<bool>(draws, {{3, true}, {1, false}}) ? between_ms(draws, 0, 3'000) : between_ms(draws, 3'000, 15'000);
         arm_at_elections(decision, draws);
         break;
+      case Kind::decommission:
+        decision.node = draws.below(3) == 0 ? std::vector<int>{kLeader} : one_node(draws);
+        decision.span = draws.below(3) == 0 ? between_ms(draws, 500, 12'000) : between_ms(draws, 15'000, 60'000);
+        decision.down = down_time(draws);
+        decision.times = draws.below(2) + 1;
+        break;
+      case Kind::abort_moves:
+        decision.node = one_node(draws);
+        break;
       case Kind::slow_reader:
         decision.node = one_node(draws);
         decision.delay = pick<io::Duration>(draws, {{3, 50ms}, {2, 300ms}, {1, 2s}});
@@ -350,7 +380,9 @@ class Drawer {
         [[fallthrough]];
       case Kind::store_gone:
         decision.store = pick<std::string>(draws, {{1, "raft"}, {2, "metastore"}});
-        if (decision.kind == Kind::store_gone && draws.below(3) == 0) decision.store = "images";
+        if (decision.kind == Kind::store_gone) {
+          decision.store = pick<std::string>(draws, {{2, "raft"}, {4, "metastore"}, {3, "images"}, {2, "log"}, {1, "term"}});
+        }
         decision.down = between_ms(draws, 1, 500);
         break;
       case Kind::rejoin:
@@ -454,13 +486,15 @@ class Drawer {
         {Kind::slow_reader, 20, 1}, {Kind::restart_loop, 15, 1}, {Kind::disk_shrink, 15, 1}, {Kind::disk_damage, 15, 1},
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
         {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3}, {Kind::wipe, 6, 3},
-        {Kind::fault_at, 45, 1},   {Kind::move, 14, 3},
+        {Kind::fault_at, 45, 1},   {Kind::move, 14, 3},      {Kind::decommission, 15, 3}, {Kind::abort_moves, 15, 3},
     };
     Stream choices = stream("faults");
+    Stream quiet = stream("quiet");
     for (const Choice& choice : kChoices) {
       const bool enabled = choices.below(100) < choice.enabled_percent;
       const auto mean = pick<int64_t>(choices, {{2, 3'000}, {4, 9'000}, {4, 25'000}});
-      if (enabled && plan_.setup.nodes >= choice.least_nodes) {
+      const bool is_drawn = enabled && (!is_quiet_ || (choice.kind != Kind::decommission && quiet.below(3) == 0));
+      if (is_drawn && plan_.setup.nodes >= choice.least_nodes) {
         draw_kind(choice.kind, mean);
       }
     }
@@ -473,7 +507,8 @@ class Drawer {
   void keep_stores_of_the_moved() {
     const auto loses_store = [](const Decision& decision) {
       return decision.kind == Kind::store_old || decision.kind == Kind::store_gone || decision.kind == Kind::store_blind ||
-             decision.kind == Kind::store_foreign || decision.kind == Kind::rejoin || decision.kind == Kind::wipe;
+             decision.kind == Kind::store_foreign || decision.kind == Kind::rejoin || decision.kind == Kind::wipe ||
+             decision.kind == Kind::decommission;
     };
     if (std::any_of(plan_.decisions.begin(), plan_.decisions.end(), loses_store)) {
       std::erase_if(plan_.decisions, [](const Decision& decision) { return decision.kind == Kind::move; });
@@ -563,12 +598,26 @@ class Drawer {
     }
   }
 
+  // One release after another, each node by node.
   void draw_upgrade(Stream& draws, int nodes) {
-    using Step = std::pair<std::string, std::string>;
-    const Step step = pick<Step>(draws, {{3, {"3.0.1", "3.1.0"}}, {3, {"3.0.1", "3.2.0"}}, {3, {"3.1.0", "3.2.0"}}, {2, {"3.2.0", "next"}}});
-    io::Duration at = between_ms(draws, 4'000, 25'000);
+    using Way = std::vector<std::string>;
+    const Way way = pick<Way>(draws, {{3, {"3.0.1", "3.1.0"}}, {3, {"3.0.1", "3.2.0"}}, {3, {"3.1.0", "3.2.0"}}, {2, {"3.2.0", "next"}},
+                                      {3, {"3.0.1", "3.1.0", "3.2.0", "next"}}});
     for (int node = 0; node < nodes; ++node) {
-      add_release(0s, node, step.first, 0s);
+      add_release(0s, node, way.front(), 0s);
+    }
+    if (way.size() > 2) {
+      plan_.setup.safety = std::max<io::Duration>(plan_.setup.safety, 110s);
+    }
+    io::Duration at = between_ms(draws, 4'000, 25'000);
+    for (size_t next = 1; next < way.size(); ++next) {
+      at = draw_upgrade_step(draws, nodes, {way[next - 1], way[next]}, at);
+    }
+  }
+
+  // Returns when it is over.
+  io::Duration draw_upgrade_step(Stream& draws, int nodes, const std::pair<std::string, std::string>& step, io::Duration at) {
+    for (int node = 0; node < nodes; ++node) {
       add_release(at, node, step.second, down_time(draws));
       at += between_ms(draws, 1'000, 8'000);
       if (draws.below(3) == 0) {  // back, and on again
@@ -578,6 +627,7 @@ class Drawer {
         at += between_ms(draws, 1'000, 8'000);
       }
     }
+    return at;
   }
 
   void draw_kind(Kind kind, int64_t mean_ms) {
@@ -598,6 +648,7 @@ class Drawer {
   io::SeededRandom random_;
   Plan plan_;
   bool is_production_ = false;
+  bool is_quiet_ = false;  // few kinds of faults
 };
 
 }  // namespace

@@ -196,7 +196,7 @@ const std::vector<Key>& keys() {
         word_key("way", &Decision::way, "one|both"),
         word_key("shape", &Decision::shape, "half|ring|isolate|bridge"),
         word_key("op", &Decision::op, "read|write|sync"),
-        word_key("store", &Decision::store, "raft|metastore|images"),
+        word_key("store", &Decision::store, "raft|metastore|images|log|term"),
         word_key("how", &Decision::how, "kill|power_loss"),
         word_key("work", &Decision::work, "append|compaction|snapshot|install|vote|apply|start"),
         word_key("fault", &Decision::fault, "kill|power_loss|no_space|error|stall"),
@@ -254,6 +254,9 @@ constexpr KindRow kKinds[] = {
     {Kind::wall_jump, "node by", "the calendar clock moves"},
     {Kind::transfer, "node peers", "asked to hand leadership over to the first of peers"},
     {Kind::take_out, "node for", "demoted and removed, and after `for` added and promoted again"},
+    {Kind::decommission, "node for down times",
+     "decommissioned, and taken back after `for`; once out it comes back on an empty volume (times=2: it tries its old one first)"},
+    {Kind::abort_moves, "node", "asked to abort the moves whose destination is not alive"},
     {Kind::drift, "node rate for", "both clocks run that many parts per million fast"},
 };
 

@@ -2,6 +2,7 @@
 
 #include <rocksdb/db.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "engine/metastore/active_file.h"
@@ -23,9 +24,21 @@ std::vector<std::string> paths_of(Store store) {
     case Store::raft: return {"raft"};
     case Store::metastore: return {"fsm.db"};
     case Store::images: return {"fsm.db", kSnapshots};
+    case Store::log:
+    case Store::term: return {"raft"};
   }
   return {};
 }
+
+// Raft's state without its log, or without its record of term and vote.
+io::sim::FileTree::Image without(Store store, io::sim::FileTree::Image raft) {
+  std::erase_if(raft.files, [store](const auto& file) {
+    return store == Store::log ? file.first.starts_with("log/") : file.first.starts_with("stable");
+  });
+  return raft;
+}
+
+bool is_of_raft(Store store) { return store == Store::raft || store == Store::log || store == Store::term; }
 
 // Another program: it knows RocksDB, and nothing of us.
 int write_row(io::Env& env) {
@@ -64,14 +77,17 @@ bool Stores::may_go(int node, Store store, raft::Index reaches, bool is_for_good
   for (const Away& away : away_) {
     if (away.node == node && !away.is_over) return false;
   }
-  if ((node == joined_ || !world_.is_initial(node)) && !is_for_good) {
+  if ((node == joined_ || renewed_.contains(node) || !world_.is_initial(node)) && !is_for_good) {
     return false;  // it would not refuse: it would give up what the others may need, at a moment when no operator takes it out
   }
+  if (store == Store::term) {
+    return view->raft.core().last_index() > 0;  // what is there beside it tells
+  }
   // A release that keeps no trusted index cannot tell.
-  if (store == Store::raft && !(world_.release(node).writes_meta && world_.running_release(node).writes_meta)) {
+  if (is_of_raft(store) && !(world_.release(node).writes_meta && world_.running_release(node).writes_meta)) {
     return false;
   }
-  return store != Store::raft || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
+  return !is_of_raft(store) || (!touched_.contains(node) && view->fsm.durable_index() > reaches);
 }
 
 void Stores::put_back(int node, Store store, io::Duration age, io::Duration down, io::Duration span) {
@@ -89,9 +105,17 @@ void Stores::put_back(int node, Store store, io::Duration age, io::Duration down
 }
 
 void Stores::take_away(int node, Store store, io::Duration down, io::Duration span) {
-  if (may_go(node, store, 0)) {
-    replace(node, store, {}, down, span);
+  if (!may_go(node, store, left_by(node, store))) {
+    return;
   }
+  const bool is_part = store == Store::log || store == Store::term;
+  replace(node, store, is_part ? without(store, world_.machine(node).volume().tree().copy("raft")) : io::sim::FileTree::Image{}, down, span);
+}
+
+// The last index that raft's state still shows when the store is gone.
+raft::Index Stores::left_by(int node, Store store) const {
+  const engine::NodeView* view = world_.view(node);
+  return store == Store::log && view != nullptr ? view->raft.core().snapshot().index : 0;
 }
 
 // Ends the node, keeps what it has there for later, and leaves nothing.
@@ -113,7 +137,7 @@ Stores::Away& Stores::take(int node, std::vector<std::string> paths, io::Duratio
 }
 
 void Stores::replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span) {
-  if (store != Store::raft) {
+  if (!is_of_raft(store)) {
     touched_.insert(node);
   }
   const Away& away = take(node, paths_of(store), down, span);
@@ -237,6 +261,22 @@ bool Stores::wipe(int node, io::Duration down) {
     return false;
   }
   lose_for_good(node, down);
+  world_.machine(node).volume().wipe();
+  return true;
+}
+
+bool Stores::may_renew(int node) const { return world_.view(node) != nullptr && is_known_to_all(node); }
+
+bool Stores::renew(int node, io::Duration down) {
+  const auto is_away = [node](const Away& away) { return away.node == node && !away.is_over; };
+  if (is_damaged_(node) || std::any_of(away_.begin(), away_.end(), is_away)) {
+    return false;
+  }
+  renewed_.insert(node);
+  touched_.insert(node);
+  world_.explain(node, world_.now() + down + kEcho);
+  world_.note_trouble(world_.now() + down + kEcho);
+  world_.kill(node, down);
   world_.machine(node).volume().wipe();
   return true;
 }

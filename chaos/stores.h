@@ -20,8 +20,9 @@
 
 namespace chaos {
 
-// images: the metastore and raft's snapshots, so that nothing is left of what the log no longer holds.
-enum class Store { raft, metastore, images };
+// images: the metastore and raft's snapshots, so that nothing is left of what the log no longer holds. log: raft's log alone. term: raft's
+// record of term and vote alone.
+enum class Store { raft, metastore, images, log, term };
 
 class Stores {
  public:
@@ -44,10 +45,16 @@ class Stores {
   // The node is killed, has lost `store` for good (metastore: finds that of `other` in its place), and starts as one that joins, which
   // the cluster brings up anew, once it has been taken out: the caller's part. Only one node in a run, and at a moment when a quorum of the
   // others holds whatever it holds: one copy the cluster can do without. No other fault of this kind strikes it from then on. False when nothing was done.
+  // `store`: raft, metastore or images.
   bool lose(int node, Store store, int other, io::Duration down);
   // The node is killed and has lost its whole volume: it starts on an empty one, under the name it had. Likewise once, and only while every
   // other node is up and knows by which store the node counts: none of them takes the empty one for it. False when nothing was done.
   bool wipe(int node, io::Duration down);
+  // A node that leaves the cluster for good and comes back as a new one: killed, it starts on an empty volume. Not while something that was
+  // taken from it is still to be given back. False when nothing was done.
+  bool renew(int node, io::Duration down);
+  // Every other node is up and knows by which store `node` counts, so that renew() is safe once the node is out of the configuration.
+  bool may_renew(int node) const;
   // The node is killed, another program writes a row into its metastore, and it starts after `down`.
   void write_foreign_row(int node, io::Duration down);
   // No more: what is still away comes back at once.
@@ -67,6 +74,7 @@ class Stores {
   bool do_others_hold(int node, const raft::Configuration& configuration) const;
   bool may_lose(int node) const;
   void lose_for_good(int node, io::Duration down);
+  raft::Index left_by(int node, Store store) const;
   bool may_go(int node, Store store, raft::Index reaches, bool is_for_good = false) const;
   void replace(int node, Store store, const io::sim::FileTree::Image& image, io::Duration down, io::Duration span);
   Away& take(int node, std::vector<std::string> paths, io::Duration down, io::Duration span);
@@ -78,6 +86,7 @@ class Stores {
   std::function<bool(int)> is_damaged_;
   std::deque<Away> away_;
   std::set<int> touched_;  // nodes whose metastore may not be trusted any more: it would not tell an older raft state from its own
+  std::set<int> renewed_;  // nodes that have left and come back
   int joined_ = -1;        // the node that has lost a store for good; -1: none
   bool is_restoring_ = false;
 };

@@ -38,6 +38,10 @@ bool one_leader(const World& world) {
 }
 
 bool every_node_votes(const World& world) {
+  for (int node = 0; node < world.node_count(); ++node) {
+    // An operator's decommission that is still on its way would take the node out again.
+    if (world.is_draining(node) || world.is_removed(node)) return false;
+  }
   const int leader = world.leader();
   if (leader < 0) {
     return false;

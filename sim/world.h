@@ -124,6 +124,9 @@ class World {
   // The live node that leads in the highest term; -1 when none does.
   int leader() const;
   bool is_up(int node) const;
+  // By what is committed: an operator's decommission of the node is on its way, or has removed it.
+  bool is_draining(int node) const;
+  bool is_removed(int node) const;
   // It lives, and has not come as far as serving.
   bool is_starting(int node) const;
   // Lives of the node that came as far as serving.
@@ -188,6 +191,7 @@ class World {
   };
 
   void start_node(int node);
+  std::optional<std::string> row_of(engine::metastore::Bucket bucket, int node) const;  // the row under the node's id
   int run(int node, io::Env& env);
   void take_restart(int node, const engine::NodeView& view);
   void on_end(int node, io::sim::Incarnation& life);
