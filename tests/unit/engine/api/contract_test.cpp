@@ -225,6 +225,17 @@ TEST_F(ContractTest, ANodeThatNeverHeardALeaderHasNothingToTell) {
   expect_rows(When::unheard, 0, "a");
 }
 
+TEST_F(ContractTest, ANodeIsUnhealthyAsSoonAsItsStopHasBegun) {
+  const size_t leader = lead();
+  world.run_for(3s);
+  // Nobody hears that leadership is theirs, so the stop takes its time.
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != leader) world.network().cut_both(*nodes[leader].machine, *nodes[i].machine);
+  }
+  nodes[leader].stop->set();
+  expect_rows(When::stopping, leader, "a");
+}
+
 TEST_F(ContractTest, ALeaderOfAnEarlierReleaseIsNamedAsWhatCannotBeDone) {
   for (size_t i = 1; i < 3; ++i) {
     nodes[i].config.tuning.release = {"3.0.1", metastore::kEveryReleaseEntryType, true, false, {false, false, false, false, 32}};
