@@ -103,9 +103,10 @@ class FirstMoment {
 long long in_ms(Clock::duration duration) { return std::chrono::duration_cast<Milliseconds>(duration).count(); }
 
 TEST(FirstMoment, ATopicCreatedBeforeAnyMemberRegisteredIsPlacedWithinOneAndAHalfSecondsOfTheFirst) {
-  // Between a leader's first answer and the first heartbeat that it takes lie 250 ms at most: now and then a heartbeat is first.
-  constexpr int kTries = 16;
-  for (int i = 1; i <= kTries; ++i) {
+  // Between a leader's first answer and the first heartbeat that it takes lie 250 ms at most: half the time a heartbeat is first, and
+  // another cluster is tried.
+  constexpr Milliseconds kTryFor = 180s;
+  for (const Clock::time_point begun = Clock::now(); Clock::now() - begun < kTryFor;) {
     FirstMoment moment;
     const Ticker ticker;
     moment.run();
@@ -118,11 +119,11 @@ TEST(FirstMoment, ATopicCreatedBeforeAnyMemberRegisteredIsPlacedWithinOneAndAHal
     ASSERT_TRUE(seen.all_placed) << "not placed in 30 s\n" << moment.logs();
     const Clock::duration whole = *seen.all_placed - *seen.last_without_member;
     const Clock::duration awake = ticker.awake(*seen.last_without_member, *seen.all_placed);
-    std::printf("try %d: placed %lld ms after the first member (%lld ms without the machine's stalls)\n", i, in_ms(whole), in_ms(awake));
+    std::printf("placed %lld ms after the first member (%lld ms without the machine's stalls)\n", in_ms(whole), in_ms(awake));
     EXPECT_LE(awake, 1500ms) << moment.logs();
     return;
   }
-  FAIL() << "a member was registered before the topic in each of " << kTries << " clusters";
+  FAIL() << "a member was registered before the topic in every cluster that was tried";
 }
 
 }  // namespace
