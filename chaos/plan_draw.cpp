@@ -218,6 +218,8 @@ class Drawer {
     setup.proposals_per_minute = pick<uint64_t>(draws, {{1, 0}, {2, 120}, {3, 400}, {1, 1'200}});
     if (stream("schemas").below(25) == 0) {
       setup.schema_bytes = 100'000;
+      // Large images, and each chunk waits for the answer to the one before (seed 1324).
+      setup.chunk_bytes = std::max<uint64_t>(setup.chunk_bytes, 16'384);
       setup.proposals_per_minute = std::max<uint64_t>(setup.proposals_per_minute, 400);
     }
     Stream extremes = stream("extremes");
