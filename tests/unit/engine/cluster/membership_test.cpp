@@ -82,6 +82,23 @@ TEST_F(MembershipTest, FailingHeartbeatsAreWarnedOfAfterTenSecondsThenOnceAMinut
   EXPECT_TRUE(eventually([&] { return count_lines(lonely, "info member heartbeat recovered") == 1; }, 20s));
 }
 
+TEST_F(MembershipTest, ANodeThatIsNotCaughtUpInAMinuteSkipsItsStartupSweepAndIsReadyOnceItIs) {
+  start_first();
+  const size_t lonely = (await_leader() + 1) % 3;
+  kill(lonely);
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != lonely) world.network().cut_both(*nodes[lonely].machine, *nodes[i].machine);
+  }
+  start(lonely);
+  world.run_for(55s);
+  EXPECT_EQ(count_lines(lonely, "skipping startup orphan sweep"), 0u);
+  world.run_for(10s);
+  EXPECT_EQ(count_lines(lonely, "warn skipping startup orphan sweep: metastore not caught up within timeout; node stays not ready until it is"), 1u);
+  EXPECT_FALSE(is_ready(lonely));
+  world.network().heal_all();
+  EXPECT_TRUE(eventually([&] { return is_ready(lonely); }, 20s));
+}
+
 // Scenario MB-13: its join is blocked for 90 s; it makes no configuration of its own and is not ready.
 TEST_F(MembershipTest, ANodeThatOnlyJoinsServesNothingUntilALeaderAdmitsIt) {
   start_first();

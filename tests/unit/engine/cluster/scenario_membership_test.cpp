@@ -17,6 +17,42 @@ using namespace std::chrono_literals;
 using metastore::Member;
 using metastore::MemberStatus;
 
+struct CrowdedDoor : tests::MemberWorld {};
+
+TEST_F(CrowdedDoor, ARequestWhoseTurnDoesNotComeInTimeIsAnsweredAndAskedAgain) {
+  start_first();
+  const size_t leader = await_leader();
+  // No change of the configuration is committed: an admission holds the door until it gives up, a little later than who waits behind it,
+  // since its barrier takes its time as well.
+  for (size_t i = 0; i < 3; ++i) {
+    if (i != leader) nodes[i].machine->volume().stall();
+  }
+  world.network().set_latency({{{1'000'000, 150ms, 151ms}}});
+  std::vector<CallResult> answers;
+  nodes[leader].machine->process()->spawn("joiners", [&] {
+    io::Env& env = nodes[leader].machine->process()->env();
+    io::with_scope([&](io::Scope& scope) {
+      for (const char* id : {"n7", "n8"}) {
+        scope.spawn("joiner", [&, id] {
+          NodeClientPool pool(env, {});
+          io::with_scope([&](io::Scope& own) {
+            pool.run(own);
+            const JoinClusterRequest request{id, std::string(id) + ":7943", true, metastore::kNewestEntryType};
+            answers.push_back(pool.call(nodes[leader].config.cluster.addr, encode(request), env.after(30s)));
+            own.cancel();
+          });
+        });
+      }
+    });
+  });
+  ASSERT_TRUE(world.run_while([&] { return answers.empty(); }, world.now() + 20s));
+  EXPECT_EQ(answers[0].reply.status, 503);
+  EXPECT_EQ(count_lines(leader, "join cluster: admission failed"), 0u) << "it was answered while the first still had its turn";
+  ASSERT_TRUE(world.run_while([&] { return answers.size() < 2; }, world.now() + 20s));
+  EXPECT_EQ(count_lines(leader, "join cluster: admission failed"), 1u);
+  for (size_t i = 0; i < 3; ++i) nodes[i].machine->volume().release();
+}
+
 struct MembershipScenario : tests::MemberWorld {
   std::string id(size_t i) const { return nodes[i].config.cluster.node_id; }
   // All five, as voters on record.

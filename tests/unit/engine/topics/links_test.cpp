@@ -152,6 +152,21 @@ TEST_P(LinksTest, ARemoteChildsStubIsLeftToItsOwnRequests) {
 
 struct LinkIncarnationsTest : tests::ManagerWorld {};
 
+TEST_F(LinkIncarnationsTest, AChildThatLeavesWhileTheChildrenAreListedIsNoneOfThem) {
+  run([&] {
+    for (const char* name : {"p", "stays", "leaves"}) create(name);
+    ASSERT_EQ(attach("p", "stays").status, 200);
+    ASSERT_EQ(attach("p", "leaves").status, 200);
+    int reads = 0;
+    store.during_read = [&] {
+      if (++reads == 2) apply(metastore::DetachChild{"p", "leaves"});  // the parent has been read
+    };
+    const Reply listed = manager->children("p", io::kNever);
+    EXPECT_NE(listed.body.find("\"stays\""), std::string::npos) << listed.body;
+    EXPECT_EQ(listed.body.find("\"leaves\""), std::string::npos) << listed.body;
+  });
+}
+
 TEST_F(LinkIncarnationsTest, EndsThatChangedMeanwhileAreReadAgainOnce) {
   run([&] {
     create("p");
