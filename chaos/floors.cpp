@@ -209,7 +209,7 @@ constexpr Floor kFloors[] = {
     {"dead marking: a leader that did not watch begins anew", 0, "DeadMarking.ALeaderThatDidNotWatchBeginsAnew"},
     {"dead marking: the breaker keeps voters from being marked", 0,
      "DeadMarking.TheBreakerRefusesAllVotersOfAPassThatWouldLeaveNoQuorum"},
-    {"dead marking: the older mark is proposed, not every member applies the newer", 0, "ControllerTest.TheOlderMarkLooksOnceMore"},
+    {"dead marking: the older mark is proposed, not every member applies the newer"},
     {"decommission: a dead member owns partitions"},
     {"decommission: a drained member is removed"},
     {"decommission: a draining member does not tell its status"},

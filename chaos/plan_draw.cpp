@@ -65,6 +65,41 @@ class Drawer {
     plan_.setup.healing = 60s;
     draw_growth();
     draw_departures();
+    draw_calm();
+  }
+
+  // Hardly anything happens: a leader leads long enough to miss a member that is down for a minute, and an older release among the members
+  // holds the newer entries back.
+  void draw_calm() {
+    Stream draws = stream("calm");
+    if (draws.below(25) != 0 || plan_.setup.initial != 0 || is_quiet_) {
+      return;
+    }
+    is_calm_ = true;
+    plan_.setup.nodes = 3 + draws.below(3);
+    plan_.setup.safety = between_ms(draws, 110'000, 160'000);
+  }
+
+  void draw_calm_faults() {
+    Stream draws = stream("calm/faults");
+    plan_.setup.loss_ppm = 0;
+    plan_.setup.tail_ppm = 0;
+    plan_.setup.sync_tail_ppm = 0;
+    plan_.setup.proposals_per_minute = std::max<uint64_t>(plan_.setup.proposals_per_minute, 240);
+    const auto nodes = static_cast<uint64_t>(plan_.setup.nodes);
+    const int older = draws.below(3) == 0 ? -1 : static_cast<int>(draws.below(nodes));
+    if (older >= 0) {
+      add_release(0s, older, draws.below(2) == 0 ? "3.0.1" : "3.1.0", 0s);
+    }
+    for (io::Duration at = between_ms(draws, 15'000, 30'000); at < plan_.setup.safety - 65s; at += between_ms(draws, 70'000, 90'000)) {
+      Decision decision;
+      decision.id = next_id(plan_);
+      decision.at = at;
+      decision.kind = draws.below(2) == 0 ? Kind::kill : Kind::stop;
+      decision.node = {static_cast<int>(draws.below(nodes))};
+      decision.down = between_ms(draws, 45'000, 60'000);
+      plan_.decisions.push_back(std::move(decision));
+    }
   }
 
   // A cluster large enough to lose a node for good, and quiet enough that it comes to that: a decommission takes three passes of the
@@ -473,6 +508,9 @@ class Drawer {
   }
 
   void draw_faults() {
+    if (is_calm_) {
+      return draw_calm_faults();
+    }
     struct Choice {
       Kind kind;
       uint32_t enabled_percent;
@@ -651,6 +689,7 @@ class Drawer {
   Plan plan_;
   bool is_production_ = false;
   bool is_quiet_ = false;  // few kinds of faults
+  bool is_calm_ = false;   // hardly any fault
 };
 
 }  // namespace
