@@ -28,7 +28,8 @@ constexpr Milliseconds kRetryFor = 15s;
 // 503 is tried again, at another node, until the topic is there.
 class BalancedWriters {
  public:
-  BalancedWriters(Cluster& cluster, int count) : cluster_(cluster) {
+  // `avoided`: as by avoid(), from the first write on.
+  BalancedWriters(Cluster& cluster, int count, int avoided = -1) : cluster_(cluster), avoided_(avoided) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([this, i] { write(i); });
     }
@@ -42,8 +43,11 @@ class BalancedWriters {
     const std::lock_guard lock(mutex_);
     end_gap();
   }
-  // From now on nothing new is sent to the node; what is under way there goes on. -1: all are open.
-  void avoid(int node) { avoided_ = node; }
+  // From its return on nothing new is sent to the node; what is under way there goes on. -1: all are open.
+  void avoid(int node) {
+    avoided_ = node;
+    std::this_thread::sleep_for(50ms);  // who had just chosen it has reached it
+  }
 
   std::set<std::string> written() {
     const std::lock_guard lock(mutex_);
@@ -123,7 +127,7 @@ class BalancedWriters {
 
   Cluster& cluster_;
   std::atomic<bool> is_stopping_{false};
-  std::atomic<int> avoided_{-1};
+  std::atomic<int> avoided_;
   std::atomic<int> retries_{0};
   std::atomic<int> most_retries_{0};
   const Ticker ticker_;
@@ -183,8 +187,7 @@ TEST(ReturningNode, ThatWasDownPastCompactionCatchesUpAndTurnsReadyByItself) {
   const size_t away = *cluster.follower();
   const double last_before = cluster.node(away).metric("narad_raft_last_log_index").value_or(0);
   cluster.node(away).kill9();
-  BalancedWriters writers(cluster, 2);
-  writers.avoid(static_cast<int>(away));
+  BalancedWriters writers(cluster, 2, static_cast<int>(away));
   ASSERT_TRUE(eventually([&] {
     const auto leader = cluster.leader();
     return leader && cluster.node(*leader).metric("narad_raft_log_first_index").value_or(0) > last_before + 1;
