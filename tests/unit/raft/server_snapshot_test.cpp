@@ -98,6 +98,21 @@ struct SnapshotWorld : ServerWorld {
     return false;
   }
 
+  // The follower is `gone`, the log is cut past what it has, and it has come back and finds no room for the image that it was sent.
+  auto& follower_without_room() {
+    write(3);
+    nodes[follower]->machine->kill();
+    gone = follower;
+    write(60);
+    NARAD_CHECK(all_compacted(), "every log is cut");
+    start(follower);
+    NARAD_CHECK(run_until([&] { return nodes[follower]->state_machine != nullptr; }, 5s), "the follower starts");
+    auto& database = *nodes[follower]->state_machine;
+    database.has_room = false;
+    NARAD_CHECK(run_until([&] { return database.installs_begun > 0; }, 10s), "an image is sent to it");
+    return database;
+  }
+
   size_t first_leader = 0;
   size_t follower = 0;
   size_t gone = ~size_t{0};
@@ -465,16 +480,7 @@ TEST(ServerSnapshot, AServerThatInstallsForLongNeedsNoSecondImage) {
   for (size_t i = 0; i < 3; ++i) servers[i].machine->kill();
   servers.start_all();
   ASSERT_GE(servers.await_leader(), 0);
-  servers.write(3);
-  servers[servers.follower].machine->kill();
-  servers.gone = servers.follower;
-  servers.write(60);
-  ASSERT_TRUE(servers.all_compacted());
-  servers.start(servers.follower);
-  ASSERT_TRUE(servers.run_until([&] { return servers[servers.follower].state_machine != nullptr; }, 5s));
-  auto& database = *servers[servers.follower].state_machine;
-  database.has_room = false;
-  ASSERT_TRUE(servers.run_until([&] { return database.installs_begun > 0; }, 10s));
+  auto& database = servers.follower_without_room();
   for (int i = 0; i < 10; ++i) {
     servers.write(6);
     servers.world.run_for(300ms);
@@ -490,16 +496,7 @@ TEST(ServerSnapshot, AServerThatInstallsForLongNeedsNoSecondImage) {
 // about to be replaced.
 TEST(ServerSnapshot, AnImageThatWaitsForRoomIsInstalledHoweverManyComeInMeanwhile) {
   SnapshotWorld servers(26);
-  servers.write(3);
-  servers[servers.follower].machine->kill();
-  servers.gone = servers.follower;
-  servers.write(60);
-  ASSERT_TRUE(servers.all_compacted());
-  servers.start(servers.follower);
-  ASSERT_TRUE(servers.run_until([&] { return servers[servers.follower].state_machine != nullptr; }, 5s));
-  auto& database = *servers[servers.follower].state_machine;
-  database.has_room = false;
-  ASSERT_TRUE(servers.run_until([&] { return database.installs_begun > 0; }, 10s));
+  auto& database = servers.follower_without_room();
   const int images_before = database.images_written;
   for (int i = 0; i < 6; ++i) {
     // The log is cut while it cannot be reached, so that it is sent another image.
