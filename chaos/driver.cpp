@@ -210,6 +210,9 @@ void Driver::strike(const Decision& decision, int moment_node) {
     case Kind::abort_moves:
       for (const int node : nodes) abort_stuck_moves(world_, node);
       return;
+    case Kind::forget:
+      for (const int node : nodes) forget(node, resolve(decision.peers, draws, moment_node));
+      return;
     case Kind::wall_jump:
     case Kind::drift: return strike_clock(decision, nodes);
   }
@@ -610,6 +613,19 @@ void Driver::depart(const Decision& decision, int node, int tries) {
     return;
   }
   after(kLossRetry, [this, &decision, node, tries] { depart(decision, node, tries - 1); });
+}
+
+// One that never registered is out by that, and taken in again.
+void Driver::forget(int node, const std::vector<int>& others) {
+  if (others.empty()) {
+    return;
+  }
+  const int other = others.front();
+  ask_as_operator(world_, node, "POST", "/v1/cluster/members/" + world_.node_id(other) + "/forget", [this, other](const OperatorAnswer& answer) {
+    if (answer.status == 200) {
+      administrator_.take_out(other, 0s);
+    }
+  });
 }
 
 void Driver::strike_clock(const Decision& decision, const std::vector<int>& nodes) {

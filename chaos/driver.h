@@ -50,6 +50,7 @@ class Driver {
   void strike_disk(const Decision& decision, const std::vector<int>& nodes, io::RandomStream& draws);
   void lose_for_good(const Decision& decision, int node, int other, int tries);
   void depart(const Decision& decision, int node, int tries);
+  void forget(int node, const std::vector<int>& others);
   void strike_clock(const Decision& decision, const std::vector<int>& nodes);
   void roll(const Decision& decision);
   void change_release(int node, const sim::Release& release, io::Duration down);

@@ -44,6 +44,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::take_out: return "take_out";
     case Kind::decommission: return "decommission";
     case Kind::abort_moves: return "abort_moves";
+    case Kind::forget: return "forget";
     case Kind::drift: return "drift";
   }
   return "";

@@ -61,6 +61,7 @@ enum class Kind {
   decommission,  // node, for, down, times: an operator decommissions the node, cancels after `for`, and brings one that is out back on an
                  // empty volume after `down`; with times=2 it is started with its old one first
   abort_moves,   // node: an operator aborts, through the node, the moves whose destination is not alive
+  forget,      // node, peers: an operator asks, through the node, that the first of `peers` be forgotten
   drift,       // node, rate, for: both clocks run that many ppm fast (negative: slow)
 };
 

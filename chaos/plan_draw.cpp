@@ -75,9 +75,13 @@ class Drawer {
     if (draws.below(25) != 0 || plan_.setup.initial != 0 || is_quiet_) {
       return;
     }
-    is_calm_ = true;
     plan_.setup.nodes = 3 + draws.below(3);
     plan_.setup.safety = between_ms(draws, 110'000, 160'000);
+    calm_ = pick<Calm>(draws, {{3, Calm::silences}, {1, Calm::late_starts}, {2, Calm::lost_destination}});
+    if (calm_ == Calm::lost_destination) {
+      plan_.setup.nodes = std::max<uint64_t>(plan_.setup.nodes, 4);
+      plan_.setup.safety = between_ms(draws, 270'000, 300'000);
+    }
   }
 
   void draw_calm_faults() {
@@ -86,20 +90,59 @@ class Drawer {
     plan_.setup.tail_ppm = 0;
     plan_.setup.sync_tail_ppm = 0;
     plan_.setup.proposals_per_minute = std::max<uint64_t>(plan_.setup.proposals_per_minute, 240);
-    const auto nodes = static_cast<uint64_t>(plan_.setup.nodes);
-    const int older = draws.below(3) == 0 ? -1 : static_cast<int>(draws.below(nodes));
+    if (calm_ == Calm::lost_destination) {
+      return draw_lost_destination(draws);
+    }
+    const int older = draws.below(3) == 0 ? -1 : static_cast<int>(draws.below(plan_.setup.nodes));
     if (older >= 0) {
       add_release(0s, older, draws.below(2) == 0 ? "3.0.1" : "3.1.0", 0s);
     }
     for (io::Duration at = between_ms(draws, 15'000, 30'000); at < plan_.setup.safety - 65s; at += between_ms(draws, 70'000, 90'000)) {
-      Decision decision;
-      decision.id = next_id(plan_);
-      decision.at = at;
-      decision.kind = draws.below(2) == 0 ? Kind::kill : Kind::stop;
-      decision.node = {static_cast<int>(draws.below(nodes))};
-      decision.down = between_ms(draws, 45'000, 60'000);
-      plan_.decisions.push_back(std::move(decision));
+      const int node = static_cast<int>(draws.below(plan_.setup.nodes));
+      Decision& down = add(at, draws.below(2) == 0 ? Kind::kill : Kind::stop, node);
+      if (calm_ == Calm::silences) {
+        down.down = between_ms(draws, 45'000, 60'000);
+      } else {
+        down.down = between_ms(draws, 10, 2'000);
+        cut_off(at + between_ms(draws, 0, 1'000), node, between_ms(draws, 62'000, 68'000));
+      }
     }
+  }
+
+  // A node that is being decommissioned gives its partitions to one that goes down then, and stays down until it is given up.
+  void draw_lost_destination(Stream& draws) {
+    plan_.setup.names = std::max<uint64_t>(plan_.setup.names, 20);
+    plan_.setup.remove = std::min<uint64_t>(plan_.setup.remove, 5);
+    const uint64_t nodes = plan_.setup.nodes;
+    const auto leaving = static_cast<int>(draws.below(nodes));
+    const auto lost = static_cast<int>((static_cast<uint64_t>(leaving) + 1 + draws.below(nodes - 1)) % nodes);
+    const io::Duration at = between_ms(draws, 20'000, 40'000);
+    Decision& leave = add(at, Kind::decommission, leaving);
+    leave.span = plan_.setup.safety - at - 10s;
+    leave.down = 100ms;
+    add(at + between_ms(draws, 50, 12'000), Kind::kill, lost).down = between_ms(draws, 195'000, 210'000);
+  }
+
+  // Valid until the next one is added.
+  Decision& add(io::Duration at, Kind kind, int node) {
+    Decision decision;
+    decision.id = next_id(plan_);
+    decision.at = at;
+    decision.kind = kind;
+    decision.node = {node};
+    plan_.decisions.push_back(std::move(decision));
+    return plan_.decisions.back();
+  }
+
+  void cut_off(io::Duration at, int node, io::Duration span) {
+    Decision& cut = add(at, Kind::cut, node);
+    for (int other = 0; other < static_cast<int>(plan_.setup.nodes); ++other) {
+      if (other != node) {
+        cut.peers.push_back(other);
+      }
+    }
+    cut.way = "both";
+    cut.span = span;
   }
 
   // A cluster large enough to lose a node for good, and quiet enough that it comes to that: a decommission takes three passes of the
@@ -131,14 +174,26 @@ class Drawer {
     plan_.setup.nodes = 5;
     plan_.setup.initial = draws.below(2) == 0 ? 1 : 3;
     io::Duration at = between_ms(draws, 2'000, 30'000);
+    const bool is_crowded = plan_.setup.initial == 3 && stream("growth/door").below(3) == 0;
+    if (is_crowded) {
+      crowd_the_door(at);
+    }
     for (int node = static_cast<int>(plan_.setup.initial); node < 5; ++node) {
-      Decision decision;
-      decision.id = next_id(plan_);
-      decision.at = at;
-      decision.kind = Kind::grow;
-      decision.node = {node};
-      plan_.decisions.push_back(std::move(decision));
-      at += draws.below(3) == 0 ? 0ms : between_ms(draws, 100, 15'000);
+      add(at, Kind::grow, node);
+      at += draws.below(3) == 0 || is_crowded ? 0ms : between_ms(draws, 100, 15'000);
+    }
+  }
+
+  // Several ask to be let in while nothing commits: the disks of two of three nodes hang from then on for some seconds.
+  void crowd_the_door(io::Duration at) {
+    Stream draws = stream("growth/hang");
+    const auto spared = static_cast<int>(draws.below(3));
+    at -= between_ms(draws, 1, 1'000);
+    const io::Duration span = between_ms(draws, 6'500, 9'000);
+    for (int node = 0; node < 3; ++node) {
+      if (node != spared) {
+        add(at, Kind::disk_stall, node).span = span;
+      }
     }
   }
 
@@ -371,6 +426,13 @@ class Drawer {
       case Kind::abort_moves:
         decision.node = one_node(draws);
         break;
+      case Kind::forget:
+        decision.node = one_node(draws);
+        decision.peers = draws.below(3) == 0 ? std::vector<int>{kFollower} : one_node(draws);
+        if (draws.below(2) == 0) {  // before everyone has registered
+          decision.at = between_ms(draws, 200, 15'000);
+        }
+        break;
       case Kind::slow_reader:
         decision.node = one_node(draws);
         decision.delay = pick<io::Duration>(draws, {{3, 50ms}, {2, 300ms}, {1, 2s}});
@@ -508,7 +570,7 @@ class Drawer {
   }
 
   void draw_faults() {
-    if (is_calm_) {
+    if (calm_ != Calm::none) {
       return draw_calm_faults();
     }
     struct Choice {
@@ -527,6 +589,7 @@ class Drawer {
         {Kind::snapshot_damage, 20, 1}, {Kind::store_old, 20, 1}, {Kind::store_gone, 15, 1}, {Kind::foreign_write, 20, 1},
         {Kind::store_blind, 6, 1}, {Kind::store_foreign, 8, 2}, {Kind::rejoin, 8, 3}, {Kind::wipe, 6, 3},
         {Kind::fault_at, 45, 1},   {Kind::move, 14, 3},      {Kind::decommission, 15, 3}, {Kind::abort_moves, 15, 3},
+        {Kind::forget, 12, 3},
     };
     Stream choices = stream("faults");
     Stream quiet = stream("quiet");
@@ -689,7 +752,9 @@ class Drawer {
   Plan plan_;
   bool is_production_ = false;
   bool is_quiet_ = false;  // few kinds of faults
-  bool is_calm_ = false;   // hardly any fault
+  // Hardly any fault: members that are silent for a while, starts that no leader is heard at, or a move to a node that is lost.
+  enum class Calm { none, silences, late_starts, lost_destination };
+  Calm calm_ = Calm::none;
 };
 
 }  // namespace

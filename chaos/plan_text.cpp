@@ -257,6 +257,7 @@ constexpr KindRow kKinds[] = {
     {Kind::decommission, "node for down times",
      "decommissioned, and taken back after `for`; once out it comes back on an empty volume (times=2: it tries its old one first)"},
     {Kind::abort_moves, "node", "asked to abort the moves whose destination is not alive"},
+    {Kind::forget, "node peers", "asked to forget the first of peers, which is refused to whoever has registered"},
     {Kind::drift, "node rate for", "both clocks run that many parts per million fast"},
 };
 
