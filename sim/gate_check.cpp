@@ -88,8 +88,13 @@ std::optional<std::string> GateCheck::appended(const std::string& leader, uint32
   if (!envelope || envelope->type <= ms::kEveryReleaseEntryType) {
     return std::nullopt;
   }
+  if (applied_to < applied_from) {
+    return leader + " appended entry type " + std::to_string(envelope->type) + " at index " + std::to_string(entry.index) +
+           " while its replica stood at index " + std::to_string(applied_to) + ", before " + std::to_string(applied_from) +
+           ", the log that it came with";
+  }
   std::optional<std::string> held;
-  for (raft::Index applied = applied_from; applied <= std::max(applied_from, applied_to); ++applied) {
+  for (raft::Index applied = applied_from; applied <= applied_to; ++applied) {
     held = holder(envelope->type, leader, own, applied, newest);
     if (!held) {
       uint32_t& used = used_[leader];
@@ -97,7 +102,7 @@ std::optional<std::string> GateCheck::appended(const std::string& leader, uint32
       return std::nullopt;
     }
   }
-  const uint32_t types = *held == leader ? own : types_of(*held, std::max(applied_from, applied_to));
+  const uint32_t types = *held == leader ? own : types_of(*held, applied_to);
   return leader + " appended entry type " + std::to_string(envelope->type) + " at index " + std::to_string(entry.index) + " although " + *held +
          (types == 0 ? " had no member record" : " had reported types up to " + std::to_string(types));
 }

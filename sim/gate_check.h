@@ -29,7 +29,8 @@ class GateCheck {
   uint32_t types_of(const std::string& id) const;
 
   // Leader `leader`, whose build applies types up to `own`, has appended `entry` while its replica stood somewhere from index
-  // `applied_from` to `applied_to`, with `newest` in force. What is wrong; nothing: the gate might let it pass.
+  // `applied_from` (the leader's first entry of its term at least: a gate looks at no older replica) to `applied_to`, with `newest` in
+  // force. What is wrong; nothing: the gate might let it pass.
   std::optional<std::string> appended(const std::string& leader, uint32_t own, raft::Index applied_from, raft::Index applied_to,
                                       const raft::Configuration& newest, const raft::Entry& entry);
 

@@ -104,6 +104,7 @@ class World::Watcher final : public raft::Observer {
   raft::Term voted_in = 0;
   raft::Index last = 0;
   raft::Index last_applied = 0;
+  raft::Index term_start = 0;  // as a leader: its first entry of the term
   bool is_new = true;
 
  private:
@@ -118,6 +119,18 @@ class World::Watcher final : public raft::Observer {
   int node_;
   uint64_t life_;
 };
+
+namespace {
+
+raft::Index first_of_term(const raft::Core& core) {
+  raft::Index first = core.last_index() + 1;
+  while (first > core.log().held_from() && core.log().at(first - 1).term == core.term()) {
+    --first;
+  }
+  return first;
+}
+
+}  // namespace
 
 World::World(WorldOptions options) : options_(std::move(options)), io_(std::make_unique<io::sim::World>(options_.seed, options_.io)) {
   board_.off = options_.defects;
@@ -481,6 +494,7 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
     watcher.role = core.role();
     if (core.role() == raft::Role::leader) {
       ++counts_.elections;
+      watcher.term_start = first_of_term(core);
       note_leader(core.applied_index());
       note_trouble(now() + 5s);
       moment(Moment::elected);
@@ -500,7 +514,8 @@ void World::core_changed(int index, uint64_t life, const raft::Core& core, Watch
   watcher.last_applied = core.applied_index();
 }
 
-// Of a leader's own new entries. Its gate was asked at some moment since the core was looked at last.
+// Of a leader's own new entries. Its gate was asked at some moment since the core was looked at last, and its replica had applied the log
+// that the leader came with by then.
 void World::check_gate(int index, const raft::Core& core, const Watcher& watcher) {
   if (core.role() != raft::Role::leader) {
     return;
@@ -517,7 +532,8 @@ void World::check_gate(int index, const raft::Core& core, const Watcher& watcher
     }
     const raft::Index applied = std::max(core.applied_index(), this->applied(index));
     const uint32_t own = nodes_[static_cast<size_t>(index)].running->newest_type;
-    if (const auto wrong = gate_check_.appended(core.id(), own, watcher.last_applied, applied, core.configurations().at(i), entry)) {
+    const raft::Index from = std::max(watcher.last_applied, watcher.term_start);
+    if (const auto wrong = gate_check_.appended(core.id(), own, from, applied, core.configurations().at(i), entry)) {
       fail("an entry type is proposed only when everybody has reported it", *wrong);
       return;
     }

@@ -73,6 +73,12 @@ TEST_F(GateCheckTest, WhatCountsIsWhatTheLeadersReplicaHasApplied) {
   EXPECT_NE(said(0, 0), "");
 }
 
+TEST_F(GateCheckTest, AReplicaThatHasNotAppliedTheLogTheLeaderCameWithIsNoGround) {
+  report("n2", 37);
+  EXPECT_EQ(said(4, 3), "n1 appended entry type 31 at index 50 while its replica stood at index 3, before 4, the log that it came with");
+  EXPECT_EQ(said(4, 4), "");
+}
+
 TEST_F(GateCheckTest, RemembersTheNewestThatAMemberReportedOrUsed) {
   report("n2", 37);
   report("n2", 32);
