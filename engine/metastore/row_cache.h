@@ -26,6 +26,8 @@ inline constexpr size_t kCachedRowBytesMax = 1u << 20;
 // A row as a batch sees it.
 struct BatchRow {
   std::optional<std::string> value;
+  std::optional<uint64_t> hash;  // of the row as it is here, 0 for none; nullopt: not known
+  uint64_t hash_in_source = 0;   // of one that is written
   bool is_in_source = false;
   bool is_changed = false;
   bool is_of_entry = false;  // written by the current entry
@@ -47,7 +49,9 @@ class RowCache {
     }
     BatchRow row = std::move(old->value);
     old_.erase(key);
-    return &add(key, std::move(row.value));
+    Node& node = add(key, std::move(row.value));
+    node.value.hash = row.hash;
+    return &node;
   }
 
   // A row that is not here, as it is in the source.
@@ -63,7 +67,7 @@ class RowCache {
   void settle(const std::vector<Node*>& written) {
     for (Node* node : written) {
       BatchRow& row = node->value;
-      row = {std::move(row.value)};
+      row = {std::move(row.value), row.hash};
       row.is_in_source = row.value.has_value();
       bytes_ += row.value ? row.value->size() : 0;
     }

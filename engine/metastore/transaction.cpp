@@ -93,8 +93,12 @@ WriteSet::Node& WriteSet::load(Bucket bucket, std::string_view key) {
   const std::string_view name = name_of(bucket);
   key_.assign(name).push_back('/');
   key_.append(key);
+  if (loaded_ != nullptr && loaded_->name == key_) {
+    return *loaded_;
+  }
   Node* found = rows_->find(key_);
-  return found != nullptr ? *found : rows_->add(key_, source_.read(key_));
+  loaded_ = found != nullptr ? found : &rows_->add(key_, source_.read(key_));
+  return *loaded_;
 }
 
 std::optional<std::string> WriteSet::get(Bucket bucket, std::string_view key) { return load(bucket, key).value.value; }
@@ -107,32 +111,26 @@ void WriteSet::write(Bucket bucket, std::string_view key, std::optional<std::str
   NARAD_CHECK(bucket != Bucket::fsm_meta, "a handler wrote the database's own row");
   Node& node = load(bucket, key);
   BatchRow& row = node.value;
+  if (!row.is_written) {
+    row.is_written = true;
+    row.hash_in_source = hash_of(node);
+    written_.push_back(&node);
+  }
   if (!row.is_of_entry) {
     entry_.push_back({&node, std::move(row.value), row.is_changed});
     row.is_of_entry = true;
   }
-  if (!row.is_written) {
-    row.is_written = true;
-    written_.push_back(&node);
-  }
   row.value = std::move(value);
+  row.hash.reset();
   row.is_changed = true;
 }
 
 void WriteSet::keep_entry() {
   for (Before& before : entry_) {
-    const std::string& key = before.row->name;
     BatchRow& now = before.row->value;
     now.is_of_entry = false;
     if (now.value == before.value) {
       now.is_changed = before.is_changed;
-      continue;
-    }
-    if (before.value) {
-      digest_ -= row_hash(key, *before.value);
-    }
-    if (now.value) {
-      digest_ += row_hash(key, *now.value);
     }
   }
   entry_.clear();
@@ -146,6 +144,26 @@ void WriteSet::drop_entry() {
     row.is_of_entry = false;
   }
   entry_.clear();
+}
+
+uint64_t WriteSet::digest() const {
+  NARAD_CHECK(entry_.empty(), "the digest is asked for within an entry");
+  uint64_t digest = digest_;
+  for (Node* node : written_) {
+    if (node->value.is_changed) {
+      digest += hash_of(*node) - node->value.hash_in_source;
+    }
+  }
+  return digest;
+}
+
+// 0 when there is no such row.
+uint64_t WriteSet::hash_of(Node& node) {
+  BatchRow& row = node.value;
+  if (!row.hash) {
+    row.hash = row.value ? row_hash(node.name, *row.value) : 0;
+  }
+  return *row.hash;
 }
 
 std::vector<const WriteSet::Node*> WriteSet::changes() const {

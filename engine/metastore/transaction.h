@@ -83,8 +83,8 @@ class WriteSet final : public Transaction {
   void keep_entry();
   void drop_entry();
 
-  // The digest of the source with every kept entry.
-  uint64_t digest() const { return digest_; }
+  // The digest of the source with every kept entry; between entries. Takes time for each row that they changed.
+  uint64_t digest() const;
   // True when kept entries changed at least one row.
   bool has_changes() const;
   // Calls put(row_key, value) and erase(row_key) for each row that differs from the source, in key order.
@@ -112,16 +112,18 @@ class WriteSet final : public Transaction {
 
   // In key order.
   std::vector<const Node*> changes() const;
+  static uint64_t hash_of(Node& node);
   Node& load(Bucket bucket, std::string_view key);
   void write(Bucket bucket, std::string_view key, std::optional<std::string> value);
 
   RowSource& source_;
-  uint64_t digest_;
+  const uint64_t digest_;  // of the source
   std::unique_ptr<RowCache> own_;
   RowCache* rows_;
   std::vector<Node*> written_;  // by the batch, each once
   std::vector<Before> entry_;   // of the rows that the current entry has written, each once
   std::string key_;             // of the row that is looked for
+  Node* loaded_ = nullptr;      // the row that was looked for last
 };
 
 // Rows in memory, for tests and models.
