@@ -401,4 +401,27 @@ TEST(RocksdbFault, AStallThatEndedBeforeAProcessBeganDoesNotHoldItsLane) {
   EXPECT_TRUE(is_answered);
 }
 
+TEST(RocksDb, TheDiskOfASlowMachineTakesTheTimeThatItTakes) {
+  const auto opening_takes = [](uint32_t percent) {
+    WorldSettings settings;
+    settings.cost = {};
+    settings.cost.slice = settings.cost.disk_call = settings.cost.lane_call = Duration(0);
+    settings.cost.lane_cpu_low = settings.cost.lane_cpu_high = Duration(0);
+    World world(1, settings);
+    MachineSettings machine = named("a");
+    machine.slow_percent = percent;
+    Duration took{};
+    world.add_machine(machine).start([&](Env& env) {
+      const Instant begun = world.now();
+      EXPECT_TRUE(env.store_lane.run([&env] { open_database(env).reset(); }).ok());
+      took = world.now() - begun;
+      return 0;
+    });
+    world.run_until(Instant(std::chrono::seconds(60)));
+    return took;
+  };
+  EXPECT_GT(opening_takes(100), std::chrono::milliseconds(1));
+  EXPECT_EQ(opening_takes(2000), opening_takes(100));
+}
+
 }  // namespace
